@@ -28,6 +28,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use heedful::tasks::translate::Translator;
 use heedful::tensor::cpu::isa;
 use heedful_bench::{Cell, record, report};
 use serde_json::json;
@@ -84,31 +85,33 @@ fn random(options: &Options, types: &[String]) -> Result<Vec<Cell>> {
             Variant::Lists => Work::lists(VOCABULARY, spec.batch, spec.beam),
             _ => Work::forced(VOCABULARY, spec.batch, spec.beam),
         };
-        groups(of_size, &model, work, options, types, &mut cells)?;
+        groups(of_size, &model, None, work, options, types, &mut cells)?;
     }
     Ok(cells)
 }
 
 /// A trained model and a file of sentences.
 fn trained(folder: &Path, file: &Path, options: &Options, types: &[String]) -> Result<Vec<Cell>> {
-    let sources = model::sentences(folder, file)?;
-    let model = Model::trained(folder)?;
+    let translator = Translator::open(folder)?;
+    let sentences = model::sentences(&translator, file, options.references.as_deref())?;
+    let model = Model::trained(folder, &translator)?;
     let mut specs = spec::trained(&options.threads());
     specs.retain(|spec| options.only.matches(&spec.name()));
     specs.retain(|spec| spec.variant != Variant::TrainedLists || model.has_lists);
     let work = |spec: Spec| match spec.variant {
-        Variant::File => Work::file(sources.clone(), spec.beam),
-        Variant::TrainedLists => Work::natural(sources.clone(), spec.batch, spec.beam).with_lists(),
-        _ => Work::natural(sources.clone(), spec.batch, spec.beam),
+        Variant::File => Work::file(sentences.clone(), spec.beam),
+        Variant::TrainedLists => Work::natural(sentences.clone(), spec.batch, spec.beam).with_lists(),
+        _ => Work::natural(sentences.clone(), spec.batch, spec.beam),
     };
     let mut cells = Vec::new();
-    groups(specs, &model, work, options, types, &mut cells)?;
+    groups(specs, &model, Some(&translator), work, options, types, &mut cells)?;
     Ok(cells)
 }
 
 fn groups(
     specs: Vec<Spec>,
     model: &Model,
+    translator: Option<&Translator>,
     work: impl Fn(Spec) -> Work,
     options: &Options,
     types: &[String],
@@ -119,6 +122,9 @@ fn groups(
         let work = work(group[0]);
         let result = race(&group, &work, &mut processes, types, options)?;
         found.extend(cells::cells(&result, &work));
+        if let (Some(translator), Some(_)) = (translator, &options.references) {
+            cells::print_bleu(&result, &work, translator);
+        }
         record("translate", found)?;
     }
     Ok(())

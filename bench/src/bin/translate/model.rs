@@ -71,9 +71,9 @@ impl Model {
     }
 
     /// A trained model.
-    pub(super) fn trained(folder: &Path) -> Result<Model> {
-        let lists = Translator::open(folder)?.shortlist().cloned();
-        Model::converted(folder.to_owned(), lists.as_deref(), tempfile::tempdir()?)
+    pub(super) fn trained(folder: &Path, translator: &Translator) -> Result<Model> {
+        let lists = translator.shortlist();
+        Model::converted(folder.to_owned(), lists.map(|lists| &**lists), tempfile::tempdir()?)
     }
 
     fn converted(folder: PathBuf, lists: Option<&Shortlist>, temp: TempDir) -> Result<Model> {
@@ -118,14 +118,20 @@ fn vocabulary_map(lists: &Shortlist) -> String {
     (0..lists.source_vocabulary() as u32).map(of_token).fold(line("", &frequent), |map, line| map + &line)
 }
 
-/// The sentences of a file, tokenized for a model.
-pub(super) fn sentences(model: &Path, file: &Path) -> Result<Vec<Vec<u32>>> {
-    let translator = Translator::open(model)?;
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let sources = text.lines().map(|line| translator.encode(line));
-    let sources: Vec<Vec<u32>> = sources.filter(|source| !source.is_empty()).collect();
-    if sources.is_empty() {
+/// The sentences of a file, tokenized for a model, and their translations, if there is a file of them.
+pub(super) fn sentences(
+    translator: &Translator,
+    file: &Path,
+    references: Option<&Path>,
+) -> Result<Vec<(Vec<u32>, String)>> {
+    let read =
+        |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let (text, references) = (read(file)?, references.map(read).transpose()?.unwrap_or_default());
+    let references = references.lines().chain(std::iter::repeat(""));
+    let pairs = text.lines().zip(references).map(|(line, other)| (translator.encode(line), other.to_owned()));
+    let pairs: Vec<(Vec<u32>, String)> = pairs.filter(|(source, _)| !source.is_empty()).collect();
+    if pairs.is_empty() {
         bail!("{} has no sentences", file.display());
     }
-    Ok(sources)
+    Ok(pairs)
 }

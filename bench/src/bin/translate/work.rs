@@ -28,6 +28,8 @@ pub(super) struct Work {
     is_file: bool,
     /// Whether outputs are restricted to shortlists.
     has_lists: bool,
+    /// The translation of each source, if known.
+    pub(super) references: Vec<String>,
 }
 
 impl Work {
@@ -48,7 +50,16 @@ impl Work {
         let source = |i: usize| (i * LENGTH..(i + 1) * LENGTH).map(&word).collect();
         let count = if batch == 1 { SINGLE_SENTENCES } else { 1 };
         let batches = (0..count).map(|b| (b * batch..(b + 1) * batch).map(source).collect()).collect();
-        Work { batches, beam, min_length: LENGTH, max_length: LENGTH, is_file: false, has_lists: false }
+        let (min_length, max_length) = (LENGTH, LENGTH);
+        Work {
+            batches,
+            beam,
+            min_length,
+            max_length,
+            is_file: false,
+            has_lists: false,
+            references: Vec::new(),
+        }
     }
 
     /// The same work, restricted to shortlists.
@@ -57,15 +68,18 @@ impl Work {
     }
 
     /// Sources in batches of similar length; the model ends its outputs itself.
-    pub(super) fn natural(mut sources: Vec<Vec<u32>>, batch: usize, beam: usize) -> Work {
-        sources.sort_by_key(|source| std::cmp::Reverse(source.len()));
+    pub(super) fn natural(mut sentences: Vec<(Vec<u32>, String)>, batch: usize, beam: usize) -> Work {
+        sentences.sort_by_key(|(source, _)| std::cmp::Reverse(source.len()));
+        let (sources, references): (Vec<Vec<u32>>, Vec<String>) = sentences.into_iter().unzip();
         let batches = sources.chunks(batch).map(<[_]>::to_vec).collect();
-        Work { batches, beam, min_length: 0, max_length: MAX_LENGTH, is_file: false, has_lists: false }
+        let (min_length, max_length) = (0, MAX_LENGTH);
+        Work { batches, beam, min_length, max_length, is_file: false, has_lists: false, references }
     }
 
     /// All sources at once; the model ends its outputs itself.
-    pub(super) fn file(sources: Vec<Vec<u32>>, beam: usize) -> Work {
-        Work { batches: vec![sources], is_file: true, ..Work::natural(Vec::new(), 1, beam) }
+    pub(super) fn file(sentences: Vec<(Vec<u32>, String)>, beam: usize) -> Work {
+        let all = sentences.len();
+        Work { is_file: true, ..Work::natural(sentences, all, beam) }
     }
 
     /// The work of the trials that choose the peer's configuration: of a file the first sentences.
@@ -140,10 +154,12 @@ mod tests {
 
     #[test]
     fn natural_work_is_sorted_and_keeps_every_sentence() {
-        let work = Work::natural(vec![vec![4; 2], vec![5; 9], vec![6; 5]], 2, 1);
+        let sentence = |(token, length)| (vec![token; length], length.to_string());
+        let work = Work::natural([(4, 2), (5, 9), (6, 5)].map(sentence).into(), 2, 1);
         let lengths: Vec<Vec<usize>> =
             work.batches.iter().map(|batch| batch.iter().map(Vec::len).collect()).collect();
         assert_eq!(lengths, [vec![9, 5], vec![2]]);
+        assert_eq!(work.references, ["9", "5", "2"]);
         assert_eq!(work.forced_tokens(), None);
     }
 }
