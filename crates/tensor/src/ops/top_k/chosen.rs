@@ -111,20 +111,24 @@ impl<'w> ChosenColumns<'w> {
     /// Keeps only the lists with some numbers.
     pub fn retain(&mut self, mut is_kept: impl FnMut(usize) -> bool) {
         let ChosenColumns { lists, strips, uses, .. } = self;
-        for (_, list) in lists.extract_if(.., |&number, _| !is_kept(number)) {
-            list.columns.iter().for_each(|&column| uses[column as usize] -= 1);
-            for number in list.strips {
-                let strip = strips[number].take_if(|strip| strip.lists == 1);
-                if let (None, Some(strip)) = (strip, &mut strips[number]) {
-                    strip.lists -= 1;
+        lists.retain(|&number, list| {
+            let is_kept = is_kept(number);
+            if !is_kept {
+                list.columns.iter().for_each(|&column| uses[column as usize] -= 1);
+                for &strip in &list.strips {
+                    strips[strip].take_if(|strip| {
+                        strip.lists -= 1;
+                        strip.lists == 0
+                    });
                 }
             }
-        }
+            is_kept
+        });
     }
 
     /// Finds or makes strips with all columns of a list.
     fn placed(&mut self, columns: Vec<u32>) -> List {
-        let ChosenColumns { strips, ranks, uses, .. } = self;
+        let ChosenColumns { projection, precision, strips, uses, ranks, .. } = self;
         for (rank, &column) in columns.iter().enumerate() {
             ranks[column as usize] = rank as u32;
         }
@@ -147,7 +151,7 @@ impl<'w> ChosenColumns<'w> {
                 strips.push(None);
             }
             list.place(number, columns, ranks);
-            let weight = cpu::ChosenStrip::new(self.projection, columns, self.precision);
+            let weight = cpu::ChosenStrip::new(*projection, columns, *precision);
             strips[number] = Some(Strip { columns: columns.to_vec(), weight, lists: 1 });
         }
         list
