@@ -76,7 +76,7 @@ fn check(x: &Tensor, all: &Tensor, chosen: &ChosenColumns<'_>, precision: Precis
         let columns = &lists()[*list];
         for row in rows.clone() {
             let name = format!("{isa} {precision} row {row}");
-            check_row(&found, row, all.row(row), columns, precision, &name);
+            check_row(&found, row, &all.row(row), columns, precision, &name);
             for (column, score) in spread.row(row).iter().enumerate() {
                 let is_chosen = columns.binary_search(&(column as u32)).is_ok();
                 let expected = if is_chosen { all.row(row)[column] } else { f32::NEG_INFINITY };
@@ -156,7 +156,7 @@ fn lists_that_come_and_go_do_not_change_each_others_scores() {
                 for ChosenGroup { rows, list } in &groups {
                     for row in rows.clone() {
                         let name = format!("{isa} {precision} turn {turn} row {row}");
-                        check_row(&found, row, all.row(row), &list_of(*list as u32), precision, &name);
+                        check_row(&found, row, &all.row(row), &list_of(*list as u32), precision, &name);
                     }
                 }
             }
