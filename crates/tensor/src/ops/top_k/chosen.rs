@@ -30,8 +30,10 @@ pub struct ChosenColumns<'w> {
     projection: Projection<'w>,
     precision: Precision,
     lists: BTreeMap<usize, List>,
-    /// Places of strips that no list uses are reused.
-    strips: Vec<Option<Strip>>,
+    /// Those that no list uses are replaced by new ones.
+    strips: Vec<Strip>,
+    /// The columns of the strips.
+    weight: cpu::ChosenWeight,
     /// How many lists have each column.
     uses: Vec<u32>,
     /// The index of each column in the list that is being added.
@@ -48,9 +50,9 @@ pub(super) struct List {
     pub(super) places: Vec<u32>,
 }
 
+#[derive(Default)]
 struct Strip {
     columns: Vec<u32>,
-    weight: cpu::ChosenStrip,
     /// How many lists use it.
     lists: usize,
 }
@@ -66,11 +68,13 @@ pub struct ChosenGroup {
 impl<'w> ChosenColumns<'w> {
     /// No lists of columns of a weight (`[columns, k]`) and its biases.
     pub fn new(projection: impl Into<Projection<'w>>, compute: Compute) -> ChosenColumns<'w> {
+        let precision = compute.precision;
         ChosenColumns {
             projection: projection.into(),
-            precision: compute.precision,
+            precision,
             lists: BTreeMap::new(),
             strips: Vec::new(),
+            weight: cpu::ChosenWeight::new(precision),
             uses: Vec::new(),
             ranks: Vec::new(),
         }
@@ -110,31 +114,29 @@ impl<'w> ChosenColumns<'w> {
 
     /// Keeps only the lists with some numbers.
     pub fn retain(&mut self, mut is_kept: impl FnMut(usize) -> bool) {
-        let ChosenColumns { lists, strips, uses, .. } = self;
+        let ChosenColumns { lists, strips, weight, uses, precision, .. } = self;
         lists.retain(|&number, list| {
             let is_kept = is_kept(number);
             if !is_kept {
                 list.columns.iter().for_each(|&column| uses[column as usize] -= 1);
-                for &strip in &list.strips {
-                    strips[strip].take_if(|strip| {
-                        strip.lists -= 1;
-                        strip.lists == 0
-                    });
-                }
+                list.strips.iter().for_each(|&strip| strips[strip].lists -= 1);
             }
             is_kept
         });
+        if lists.is_empty() {
+            strips.clear();
+            *weight = cpu::ChosenWeight::new(*precision);
+        }
     }
 
     /// Finds or makes strips with all columns of a list.
     fn placed(&mut self, columns: Vec<u32>) -> List {
-        let ChosenColumns { projection, precision, strips, uses, ranks, .. } = self;
+        let ChosenColumns { projection, precision, strips, weight, uses, ranks, .. } = self;
         for (rank, &column) in columns.iter().enumerate() {
             ranks[column as usize] = rank as u32;
         }
         let mut list = List { places: vec![0; columns.len()], strips: Vec::new(), columns };
-        for (number, strip) in strips.iter_mut().enumerate() {
-            let Some(strip) = strip else { continue };
+        for (number, strip) in strips.iter_mut().enumerate().filter(|(_, strip)| strip.lists > 0) {
             let shared = strip.columns.iter().filter(|&&column| ranks[column as usize] != NO_RANK).count();
             if shared >= MIN_SHARED {
                 strip.lists += 1;
@@ -146,13 +148,13 @@ impl<'w> ChosenColumns<'w> {
         // Columns of many lists together: later lists will share their strips.
         others.sort_by_key(|&column| Reverse(uses[column as usize]));
         for columns in others.chunks(STRIP) {
-            let number = strips.iter().position(Option::is_none).unwrap_or(strips.len());
+            let number = strips.iter().position(|strip| strip.lists == 0).unwrap_or(strips.len());
             if number == strips.len() {
-                strips.push(None);
+                strips.push(Strip::default());
             }
+            strips[number] = Strip { columns: columns.to_vec(), lists: 1 };
+            weight.set(number, *projection, columns, *precision);
             list.place(number, columns, ranks);
-            let weight = cpu::ChosenStrip::new(*projection, columns, *precision);
-            strips[number] = Some(Strip { columns: columns.to_vec(), weight, lists: 1 });
         }
         list
     }
@@ -161,14 +163,13 @@ impl<'w> ChosenColumns<'w> {
         self.lists.get(&number).unwrap_or_else(|| panic!("chosen columns: there is no list {number}"))
     }
 
-    /// Number of strips, including places without one.
+    /// Number of strips, including those that no list uses.
     pub(super) fn strips(&self) -> usize {
         self.strips.len()
     }
 
-    /// A strip that a list uses.
-    pub(super) fn strip(&self, number: usize) -> &cpu::ChosenStrip {
-        &self.strips[number].as_ref().expect("a list uses it").weight
+    pub(super) fn weight(&self) -> &cpu::ChosenWeight {
+        &self.weight
     }
 
     pub(super) fn precision(&self) -> Precision {

@@ -131,26 +131,21 @@ pub(crate) fn multiply(rows: &Int8Rows, matrix: &Int8Matrix, out: Output<'_>, fi
     });
 }
 
-/// `out = finish(rows · matrix)` for some of the rows, on this thread.
-pub(crate) fn multiply_rows(
+/// `out = finish(rows · strip)` for some of the rows and a strip of the matrix, on this thread. The bias is the
+/// strip's.
+pub(crate) fn multiply_strip(
     rows: &Int8Rows,
     range: Range<usize>,
     matrix: &Int8Matrix,
+    strip: usize,
     out: Output<'_>,
     finish: Finish<'_>,
 ) {
     let product = Product { kernel: Kernel::new(range.len(), matrix), ..Product::new(rows, matrix) };
-    assert_eq!(
-        out.len(),
-        range.len() * matrix.n(),
-        "int8 product: {}×{} does not fit",
-        range.len(),
-        matrix.n()
-    );
-    let out = Destination::new(out, matrix.n(), finish);
-    product.blocks(range.clone(), 0..product.strips(), |block| {
-        let (row, column) = block.corner;
-        store(&out, &Block { corner: (row - range.start, column), ..*block });
+    assert_eq!(out.len(), range.len() * STRIP, "int8 product: {}×{STRIP} does not fit", range.len());
+    let out = Destination::new(out, STRIP, finish);
+    product.blocks(range.clone(), strip..strip + 1, |block| {
+        store(&out, &Block { corner: (block.corner.0 - range.start, 0), ..*block });
     });
 }
 

@@ -12,59 +12,84 @@ use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
 use crate::{Array, DType, Precision, Rounding, Rows, Tensor};
 
-/// Some rows of a weight, packed, and their biases.
-pub(in crate::ops::top_k) struct ChosenStrip {
-    weight: PackedStrip,
-    bias: Option<Vec<f32>>,
+/// Strips of some rows of a weight, packed, and their biases.
+pub(in crate::ops::top_k) struct ChosenWeight {
+    strips: PackedStrips,
+    /// Those of all strips; empty if there are none.
+    bias: Vec<f32>,
 }
 
-enum PackedStrip {
-    Float(Packed),
-    Int8(Int8Matrix),
+enum PackedStrips {
+    Float(Vec<Packed>),
+    /// All strips; `None` before the first one.
+    Int8(Option<Int8Matrix>),
 }
 
 /// `x` in the type of a product.
+#[expect(clippy::large_enum_variant, reason = "a step has one, on the stack")]
 enum Left<'x> {
     Float(&'x Array),
     Int8(Int8Rows),
 }
 
-impl ChosenStrip {
-    /// At most [`STRIP`] columns, and at least one. The last one is repeated to fill the strip, because whole
-    /// strips are stored faster.
-    pub(in crate::ops::top_k) fn new(
+impl ChosenWeight {
+    /// No strips.
+    pub(in crate::ops::top_k) fn new(precision: Precision) -> ChosenWeight {
+        let strips = match precision {
+            Precision::Int8 => PackedStrips::Int8(None),
+            _ => PackedStrips::Float(Vec::new()),
+        };
+        ChosenWeight { strips, bias: Vec::new() }
+    }
+
+    /// Replaces a strip, or adds the next one. It has at most [`STRIP`] columns, and at least one; the last one is
+    /// repeated to fill it, because whole strips are stored faster.
+    pub(in crate::ops::top_k) fn set(
+        &mut self,
+        strip: usize,
         Projection { weight, bias }: Projection<'_>,
         columns: &[u32],
         precision: Precision,
-    ) -> ChosenStrip {
+    ) {
         let mut filled = [columns[columns.len() - 1]; STRIP];
         filled[..columns.len()].copy_from_slice(columns);
-        let bias = bias.map(|bias| {
+        if let Some(bias) = bias {
             let all = bias.values();
-            filled.iter().map(|&column| all[column as usize]).collect()
-        });
-        if precision == Precision::Int8 {
-            let weight = PackedStrip::Int8(weight.quantized(Orientation::Transposed).columns(&filled));
-            return ChosenStrip { weight, bias };
+            self.bias.resize(self.bias.len().max((strip + 1) * STRIP), 0.0);
+            for (bias, &column) in self.bias[strip * STRIP..].iter_mut().zip(&filled) {
+                *bias = all[column as usize];
+            }
         }
-        let (k, all) = (weight.shape()[1], weight.values());
-        let mut rows = Array::scratch(DType::F32, STRIP, k);
-        for (row, &column) in rows.f32_mut().chunks_exact_mut(k.max(1)).zip(&filled) {
-            row.copy_from_slice(&all[column as usize * k..][..k]);
+        match &mut self.strips {
+            PackedStrips::Int8(matrix) => {
+                let all = weight.quantized(Orientation::Transposed);
+                matrix.get_or_insert_with(|| all.without_columns()).set_strip(strip, &all, &filled);
+            }
+            PackedStrips::Float(strips) => {
+                let (k, all) = (weight.shape()[1], weight.values());
+                let mut rows = Array::scratch(DType::F32, STRIP, k);
+                for (row, &column) in rows.f32_mut().chunks_exact_mut(k.max(1)).zip(&filled) {
+                    row.copy_from_slice(&all[column as usize * k..][..k]);
+                }
+                let packed = Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few);
+                match strips.get_mut(strip) {
+                    Some(old) => *old = packed,
+                    None => strips.push(packed),
+                }
+            }
         }
-        let packed = Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few);
-        ChosenStrip { weight: PackedStrip::Float(packed), bias }
     }
 
-    /// The scores of some rows.
-    fn multiply(&self, left: &Left<'_>, rows: Range<usize>, out: &mut [f32]) {
-        let finish = Finish { bias: self.bias.as_deref(), ..Finish::NONE };
-        match (left, &self.weight) {
-            (Left::Float(x), PackedStrip::Float(packed)) => {
-                multiply(Matrix::of(x).rows(rows), packed, Output::F32(out), finish);
+    /// The scores of some rows and the columns of a strip.
+    fn multiply(&self, left: &Left<'_>, rows: Range<usize>, strip: usize, out: &mut [f32]) {
+        let bias = self.bias.get(strip * STRIP..(strip + 1) * STRIP);
+        let (out, finish) = (Output::F32(out), Finish { bias, ..Finish::NONE });
+        match (left, &self.strips) {
+            (Left::Float(x), PackedStrips::Float(strips)) => {
+                multiply(Matrix::of(x).rows(rows), &strips[strip], out, finish);
             }
-            (Left::Int8(x), PackedStrip::Int8(matrix)) => {
-                int8::multiply_rows(x, rows, matrix, Output::F32(out), finish);
+            (Left::Int8(x), PackedStrips::Int8(Some(matrix))) => {
+                int8::multiply_strip(x, rows, matrix, strip, out, finish);
             }
             _ => unreachable!("all strips and x have one type"),
         }
@@ -144,7 +169,7 @@ fn each_row(
         let Product { strip, rows, first } = plan.products[number].clone();
         // SAFETY: every product has its own scores.
         let out = unsafe { all.slice(first * STRIP..(first + rows.len()) * STRIP) };
-        chosen.strip(strip).multiply(&left, rows, out);
+        chosen.weight().multiply(&left, rows, strip, out);
     });
     let scores = scores.f32();
     parallel(groups.len(), |number| {

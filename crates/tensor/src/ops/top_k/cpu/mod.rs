@@ -4,7 +4,7 @@ mod chosen;
 mod product;
 mod uniform;
 
-pub(super) use chosen::{ChosenStrip, find_in_chosen, project_chosen};
+pub(super) use chosen::{ChosenWeight, find_in_chosen, project_chosen};
 pub(super) use product::find_in_product;
 
 use super::{NONE, Normalizers, Scored};
