@@ -12,6 +12,9 @@ use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
 use crate::{Array, DType, Precision, Rounding, Rows, Tensor};
 
+/// Strips of an int8 matrix.
+const STRIPS: usize = 16;
+
 /// Strips of some rows of a weight, packed, and their biases.
 pub(in crate::ops::top_k) struct ChosenWeight {
     strips: PackedStrips,
@@ -21,8 +24,8 @@ pub(in crate::ops::top_k) struct ChosenWeight {
 
 enum PackedStrips {
     Float(Vec<Packed>),
-    /// All strips; `None` before the first one.
-    Int8(Option<Int8Matrix>),
+    /// Each has [`STRIPS`]: together in memory, their scales and sums too, they are read faster.
+    Int8(Vec<Int8Matrix>),
 }
 
 /// `x` in the type of a product.
@@ -36,7 +39,7 @@ impl ChosenWeight {
     /// No strips.
     pub(in crate::ops::top_k) fn new(precision: Precision) -> ChosenWeight {
         let strips = match precision {
-            Precision::Int8 => PackedStrips::Int8(None),
+            Precision::Int8 => PackedStrips::Int8(Vec::new()),
             _ => PackedStrips::Float(Vec::new()),
         };
         ChosenWeight { strips, bias: Vec::new() }
@@ -61,9 +64,12 @@ impl ChosenWeight {
             }
         }
         match &mut self.strips {
-            PackedStrips::Int8(matrix) => {
+            PackedStrips::Int8(matrices) => {
                 let all = weight.quantized(Orientation::Transposed);
-                matrix.get_or_insert_with(|| all.without_columns()).set_strip(strip, &all, &filled);
+                if strip / STRIPS == matrices.len() {
+                    matrices.push(all.zeros(STRIPS));
+                }
+                matrices[strip / STRIPS].set_strip(strip % STRIPS, &all, &filled);
             }
             PackedStrips::Float(strips) => {
                 let (k, all) = (weight.shape()[1], weight.values());
@@ -88,8 +94,8 @@ impl ChosenWeight {
             (Left::Float(x), PackedStrips::Float(strips)) => {
                 multiply(Matrix::of(x).rows(rows), &strips[strip], out, finish);
             }
-            (Left::Int8(x), PackedStrips::Int8(Some(matrix))) => {
-                int8::multiply_strip(x, rows, matrix, strip, out, finish);
+            (Left::Int8(x), PackedStrips::Int8(matrices)) => {
+                int8::multiply_strip(x, rows, &matrices[strip / STRIPS], strip % STRIPS, out, finish);
             }
             _ => unreachable!("all strips and x have one type"),
         }

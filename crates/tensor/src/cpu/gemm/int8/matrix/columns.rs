@@ -18,30 +18,27 @@ const SIDE: usize = 16;
 pub(super) struct ColumnCopy(Arc<OnceLock<Vec<u32>>>);
 
 impl Int8Matrix {
-    /// A matrix with as many rows and no columns.
-    pub(crate) fn without_columns(&self) -> Int8Matrix {
+    /// A matrix of zeros with as many rows and some strips of columns, for [`Int8Matrix::set_strip`].
+    pub(crate) fn zeros(&self, strips: usize) -> Int8Matrix {
+        let n = strips * STRIP;
         Int8Matrix {
             k: self.k,
-            n: 0,
-            tiles: Tiles::Owned(Arc::default()),
-            scales: Arc::default(),
-            sums: Arc::default(),
+            n,
+            tiles: Tiles::Owned(vec![Tile([0; TILE]); tile_count(self.k, n)].into()),
+            scales: vec![0.0; n].into(),
+            sums: vec![0; n].into(),
             has_small_pairs: self.has_small_pairs,
             column_copy: ColumnCopy::default(),
         }
     }
 
     /// Replaces the columns of a strip by columns of the matrix that this was made from, with their integers and
-    /// scales. A matrix with fewer strips grows; the other new strips are zeros.
+    /// scales.
     ///
     /// # Panics
     /// If this matrix has a clone.
     pub(crate) fn set_strip(&mut self, strip: usize, from: &Int8Matrix, chosen: &[u32; STRIP]) {
         let (strip_len, column_len) = (from.steps() * 2, from.steps() * SIDE);
-        if self.n <= strip * STRIP {
-            // Twice as many, so that few additions copy the others.
-            self.grow((2 * strip).max(strip + 1));
-        }
         let copy = from.column_copy.0.get_or_init(|| from.copy_columns());
         let Tiles::Owned(tiles) = &mut self.tiles else { unreachable!("it is not mapped") };
         let tiles = &mut mutable(tiles)[strip * strip_len..(strip + 1) * strip_len];
@@ -59,16 +56,6 @@ impl Int8Matrix {
                 }
             }
         }
-    }
-
-    fn grow(&mut self, strips: usize) {
-        self.n = strips * STRIP;
-        let mut tiles = self.tiles.to_vec();
-        tiles.resize(tile_count(self.k, self.n), Tile([0; TILE]));
-        let (mut scales, mut sums) = (self.scales.to_vec(), self.sums.to_vec());
-        scales.resize(self.n, 0.0);
-        sums.resize(self.n, 0);
-        (self.tiles, self.scales, self.sums) = (Tiles::Owned(tiles.into()), scales.into(), sums.into());
     }
 
     fn copy_columns(&self) -> Vec<u32> {
