@@ -5,8 +5,9 @@
 {"op": "open", "folder": G, "compute": way, "threads": n} opens it and answers {"seconds"};
 {"op": "close", "compute": way} closes it;
 {"op": "translate", "compute": way, "batches": [[[id, …], …], …], "beam": n, "alpha": a, "shortest": n, "longest": n,
-  "seconds": s, "outputs": bool} translates all batches, and again until s seconds have passed; it answers {"times":
-  [seconds of a batch, …], "tokens": of one pass, "outputs": [[id, …], …] of one pass, if requested}.
+  "seconds": s, "outputs": bool, "lists": bool} translates all batches, and again until s seconds have passed, with the
+  vocabulary map if "lists"; it answers {"times": [seconds of a batch, …], "tokens": of one pass, "outputs": [[id, …],
+  …] of one pass, if requested}.
 
 A "way" is a compute type ("int8": one worker with all threads), or a type and a split ("int8 4x2": four workers of two
 threads each), optionally with a batch size ("int8 4x2 32"). A batch is divided among the workers, evenly or in batches
@@ -59,7 +60,7 @@ def translate(request):
     sizes = request["compute"].split()[2:]
     size = int(sizes[0]) if sizes else 32 if request["file"] else None
     options = {"beam_size": request["beam"], "length_penalty": request["alpha"], "min_decoding_length": request["shortest"],
-               "max_decoding_length": request["longest"], "return_scores": True}
+               "max_decoding_length": request["longest"], "return_scores": True, "use_vmap": request["lists"]}
     batches = [[[name(token) for token in source] for source in batch] for batch in request["batches"]]
     times, found = [], []
     begin = time.perf_counter()

@@ -194,6 +194,38 @@ fn cancelled_sentences_do_not_change_the_others() {
 }
 
 #[test]
+fn sentences_that_arrive_while_others_are_decoded_or_leave_do_not_change_them() {
+    let _lock = exclusive();
+    let model = model();
+    for compute in PRECISIONS {
+        let options = SearchOptions { beam: 3, ..options(compute) };
+        let alone = |source: Vec<u32>| search(&model, &[source], &options).expect("a good source").remove(0);
+        let expected: Vec<_> = sources().into_iter().map(|source| bits(&alone(source))).collect();
+        let mut scheduler = Scheduler::new(&model, &options).expect("good options");
+        let (mut arriving, mut ids) = (sources().into_iter(), Vec::new());
+        let mut count = 0;
+        for step in 0.. {
+            ids.extend(arriving.next().map(|source| scheduler.push(source)));
+            // Long sentences, in the middle of their outputs.
+            match step {
+                6 => scheduler.cancel(ids[2]),
+                11 => scheduler.cancel(ids[6]),
+                _ => {}
+            }
+            scheduler.step().expect("it fits");
+            while let Some((id, found)) = scheduler.poll() {
+                assert_eq!(bits(&found.expect("a good model")), expected[id.0], "{compute}");
+                count += 1;
+            }
+            if scheduler.is_idle() {
+                break;
+            }
+        }
+        assert_eq!(count, 6);
+    }
+}
+
+#[test]
 fn models_without_shortlist_support_report_an_error() {
     let complaint = |ensemble: &Ensemble<'_>, options: &SearchOptions| {
         Scheduler::new(ensemble.clone(), options).err().expect("no such search").to_string()

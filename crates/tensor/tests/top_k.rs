@@ -58,42 +58,25 @@ fn chosen_columns_have_the_same_scores_as_in_the_full_projection() {
             let compute = Compute::inference(precision);
             for bias in [None, Some(&bias)] {
                 let projection = Projection { weight: &weight, bias };
-                let chosen: Vec<ChosenColumns> =
-                    lists().into_iter().map(|list| ChosenColumns::new(projection, list, compute)).collect();
+                let mut chosen = ChosenColumns::new(projection, compute);
+                chosen.add(lists().into_iter().enumerate().collect());
                 check(&x, &project_f32_out(&x, projection, compute), &chosen, precision, &isa.to_string());
             }
         }
     });
 }
 
-fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precision, isa: &str) {
-    let mut start = 0;
-    let part = |(columns, height): (_, &usize)| {
-        start += height;
-        ChosenGroup { rows: start - height..start, columns }
-    };
-    let parts: Vec<ChosenGroup<'_>> = chosen.iter().zip(&HEIGHTS).map(part).collect();
+fn check(x: &Tensor, all: &Tensor, chosen: &ChosenColumns<'_>, precision: Precision, isa: &str) {
+    let groups = groups((0..5).zip(HEIGHTS));
     let mut found = TopK::default();
-    found.find_in_chosen(x, &parts, COUNT, &[(5, 1299), (0, 3), (0, 4), (5, 9)], precision.rounding());
-    let spread = project_chosen(x, &parts);
-    for part in &parts {
-        let columns = part.columns.columns();
-        for row in part.rows.clone() {
+    let extra = [(5, 1299), (0, 3), (0, 4), (5, 9)];
+    found.find_in_chosen(x, chosen, &groups, COUNT, &extra, precision.rounding());
+    let spread = project_chosen(x, chosen, &groups);
+    for ChosenGroup { rows, list } in &groups {
+        let columns = &lists()[*list];
+        for row in rows.clone() {
             let name = format!("{isa} {precision} row {row}");
-            let scores: Vec<f32> = columns.iter().map(|&column| all.row(row)[column as usize]).collect();
-            // As if these were the only columns.
-            let mut alone = TopK::default();
-            alone.find(&Tensor::from_f32(1, scores.len(), &scores), COUNT, precision.rounding());
-            assert_eq!(found.normalizer(row).to_bits(), alone.normalizer(0).to_bits(), "{name}");
-            for (rank, best) in found.best(row).iter().enumerate() {
-                match alone.best(0).get(rank) {
-                    Some(expected) => {
-                        assert_eq!(best.score.to_bits(), expected.score.to_bits(), "{name}");
-                        assert_eq!(best.index, columns[expected.index as usize], "{name}");
-                    }
-                    None => assert_eq!(best.score, f32::NEG_INFINITY, "{name}"),
-                }
-            }
+            check_row(&found, row, &all.row(row), columns, precision, &name);
             for (column, score) in spread.row(row).iter().enumerate() {
                 let is_chosen = columns.binary_search(&(column as u32)).is_ok();
                 let expected = if is_chosen { all.row(row)[column] } else { f32::NEG_INFINITY };
@@ -105,6 +88,80 @@ fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precisio
     assert_eq!(found.extra(5, 9), Some(all.row(5)[9]));
     assert_eq!([found.extra(0, 4), found.extra(5, 1299)], [Some(f32::NEG_INFINITY); 2]);
     assert_eq!(found.extra(1, 3), None);
+}
+
+/// Groups of lists with these numbers and numbers of rows.
+fn groups(heights: impl Iterator<Item = (usize, usize)>) -> Vec<ChosenGroup> {
+    let mut end = 0;
+    let group = |(list, height)| {
+        end += height;
+        ChosenGroup { rows: end - height..end, list }
+    };
+    heights.map(group).collect()
+}
+
+/// Checks that a row's results are those of a row with the scores of its columns only.
+fn check_row(found: &TopK, row: usize, all: &[f32], columns: &[u32], precision: Precision, name: &str) {
+    let scores: Vec<f32> = columns.iter().map(|&column| all[column as usize]).collect();
+    let mut alone = TopK::default();
+    alone.find(&Tensor::from_f32(1, scores.len(), &scores), COUNT, precision.rounding());
+    assert_eq!(found.normalizer(row).to_bits(), alone.normalizer(0).to_bits(), "{name}");
+    for (rank, best) in found.best(row).iter().enumerate() {
+        match alone.best(0).get(rank) {
+            Some(expected) => {
+                assert_eq!(best.score.to_bits(), expected.score.to_bits(), "{name}");
+                assert_eq!(best.index, columns[expected.index as usize], "{name}");
+            }
+            None => assert_eq!(best.score, f32::NEG_INFINITY, "{name}"),
+        }
+    }
+}
+
+#[test]
+fn lists_that_come_and_go_do_not_change_each_others_scores() {
+    let params = Params::new(3);
+    let weight = params.add_weight("weight", [WIDTH, K], Init::Normal(1.0), Channels::Rows);
+    let stream = Stream::new(5, 6, 10);
+    let values: Vec<f32> = (0..(60 * K) as u32).map(|i| stream.uniform(i) - 0.5).collect();
+    let x = Tensor::from_f32(60, K, &values);
+    // Frequent columns in all lists, others in every third, and some of a list's own.
+    let list_of = |number: u32| {
+        let mut list: Vec<u32> = (0..40).map(|i| i * 31).collect();
+        list.extend((0..50).map(|i| (i * 17 + number % 3 * 401) % WIDTH as u32));
+        list.extend((0..number * 5 % 60).map(|i| stream.bits(1000 * number + i) % WIDTH as u32));
+        list.sort_unstable();
+        list.dedup();
+        list
+    };
+    isa::with_each(|isa| {
+        for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
+            let compute = Compute::inference(precision);
+            let (all, mut found) = (project_f32_out(&x, &weight, compute), TopK::default());
+            let mut chosen = ChosenColumns::new(&weight, compute);
+            let mut open: Vec<u32> = Vec::new();
+            for turn in 0..12 {
+                let first = turn * 3;
+                let newcomers = first..first + 1 + turn % 3;
+                chosen.add(newcomers.clone().map(|number| (number as usize, list_of(number))).collect());
+                open.extend(newcomers);
+                let has_left = |number: u32| stream.bits(50 * turn + number) % 4 == 0;
+                open.retain(|&number| !has_left(number));
+                chosen.retain(|number| !has_left(number as u32));
+                assert_eq!(chosen.is_empty(), open.is_empty());
+                let heights = open.iter().map(|&number| (number as usize, 1 + number as usize % 4));
+                let groups = groups(heights);
+                let rows = groups.last().map_or(0, |group| group.rows.end);
+                let x = Tensor::from_f32(rows, K, &values[..rows * K]);
+                found.find_in_chosen(&x, &chosen, &groups, COUNT, &[], precision.rounding());
+                for ChosenGroup { rows, list } in &groups {
+                    for row in rows.clone() {
+                        let name = format!("{isa} {precision} turn {turn} row {row}");
+                        check_row(&found, row, &all.row(row), &list_of(*list as u32), precision, &name);
+                    }
+                }
+            }
+        }
+    });
 }
 
 #[test]
@@ -205,6 +262,7 @@ fn without_normalizers_the_best_are_the_same_and_broken_rows_are_found() {
 #[should_panic(expected = "groups of 2 rows, x is [3, 8]")]
 fn rows_without_columns_are_an_error() {
     let weight = Params::new(3).add_weight("weight", [9, 8], Init::Normal(1.0), Channels::Rows);
-    let columns = ChosenColumns::new(&weight, vec![1, 2], Compute::inference(Precision::F32));
-    project_chosen(&Tensor::from_f32(3, 8, &[0.0; 24]), &[ChosenGroup { rows: 0..2, columns: &columns }]);
+    let mut chosen = ChosenColumns::new(&weight, Compute::inference(Precision::F32));
+    chosen.add(vec![(7, vec![1, 2])]);
+    project_chosen(&Tensor::from_f32(3, 8, &[0.0; 24]), &chosen, &[ChosenGroup { rows: 0..2, list: 7 }]);
 }

@@ -1,5 +1,7 @@
 //! Computes the cells of a group from its measurements, and prints a summary.
 
+use heedful::metrics::{BleuOptions, corpus_bleu};
+use heedful::tasks::translate::Translator;
 use heedful_bench::{Cell, Paired, quantile};
 
 use super::race::RaceResult;
@@ -16,7 +18,7 @@ pub(super) fn cells(result: &RaceResult, work: &Work) -> Vec<Cell> {
         let paired = result.paired(pair);
         let tokens = pair.map(|side| result.tokens[side] as f64);
         let speed = match spec.variant {
-            Variant::Trained | Variant::File => {
+            Variant::Trained | Variant::TrainedLists | Variant::File => {
                 Cell::rate(BENCH, &name, "sent./s", work.sentences() as f64, &paired)
             }
             _ => Cell::rates(BENCH, &name, "tokens/s", tokens, &paired),
@@ -30,7 +32,7 @@ pub(super) fn cells(result: &RaceResult, work: &Work) -> Vec<Cell> {
             result.sides[pair[1]].compute
         );
         cells.push(speed.with_peer_settings(result.sides[pair[1]].compute.clone()));
-        if matches!(spec.variant, Variant::Trained | Variant::File) {
+        if spec.variant.size().is_none() {
             cells.push(Cell::rates(BENCH, &format!("{name} tokens"), "tokens/s", tokens, &paired));
         }
         if spec.batch == 1 {
@@ -39,6 +41,19 @@ pub(super) fn cells(result: &RaceResult, work: &Work) -> Vec<Cell> {
     }
     cells.extend(scaling(result));
     cells
+}
+
+/// Prints BLEU of both sides of every cell.
+pub(super) fn print_bleu(result: &RaceResult, work: &Work, translator: &Translator) {
+    for &(spec, pair) in &result.pairs {
+        let bleu = pair.map(|side| {
+            let texts =
+                result.outputs[side].iter().map(|tokens| translator.tokenizers().target.decode(tokens));
+            let texts: Vec<String> = texts.collect();
+            corpus_bleu(&texts, std::slice::from_ref(&work.references), &BleuOptions::default()).score
+        });
+        println!("{}: BLEU {:.2}, CTranslate2 {:.2}", spec.name(), bleu[0], bleu[1]);
+    }
 }
 
 /// Median and 99th percentile of the latency of one sentence.

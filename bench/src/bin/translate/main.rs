@@ -4,8 +4,10 @@
 //! int8 b32 beam4 2t           our compute type, batch size, beam, threads: tokens/s with random weights, 25 tokens in and 25 out
 //! small int8 b32 beam4 2t     the same with a smaller model
 //! int8 b32 beam4 2t avx2      the same with an older instruction set on both sides
+//! int8 b32 beam4 2t lists     the same with shortlists, the peer's as its vocabulary map; words are as frequent as in text
 //! int8 b32 beam4 2t trained   a trained model that ends its outputs itself: sentences/s; `… tokens`: tokens/s
 //! int8 beam4 2t file          the same with a whole file at once, which each side divides into batches
+//! int8 b32 beam4 2t trained lists   a trained model with its shortlist, if it has one
 //! … p50, … p99                latency of a sentence at batch 1
 //! … 2t over 1t                speedup of more threads
 //! ```
@@ -26,6 +28,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use heedful::tasks::translate::Translator;
 use heedful::tensor::cpu::isa;
 use heedful_bench::{Cell, record, report};
 use serde_json::json;
@@ -78,30 +81,37 @@ fn random(options: &Options, types: &[String]) -> Result<Vec<Cell>> {
             continue;
         }
         let model = Model::random(size)?;
-        let work = |spec: Spec| Work::forced(VOCABULARY, spec.batch, spec.beam);
-        groups(of_size, &model, work, options, types, &mut cells)?;
+        let work = |spec: Spec| match spec.variant {
+            Variant::Lists => Work::lists(VOCABULARY, spec.batch, spec.beam),
+            _ => Work::forced(VOCABULARY, spec.batch, spec.beam),
+        };
+        groups(of_size, &model, None, work, options, types, &mut cells)?;
     }
     Ok(cells)
 }
 
 /// A trained model and a file of sentences.
 fn trained(folder: &Path, file: &Path, options: &Options, types: &[String]) -> Result<Vec<Cell>> {
-    let sources = model::sentences(folder, file)?;
-    let model = Model::trained(folder)?;
+    let translator = Translator::open(folder)?;
+    let sentences = model::sentences(&translator, file, options.references.as_deref())?;
+    let model = Model::trained(folder, &translator)?;
     let mut specs = spec::trained(&options.threads());
     specs.retain(|spec| options.only.matches(&spec.name()));
+    specs.retain(|spec| spec.variant != Variant::TrainedLists || model.has_lists);
     let work = |spec: Spec| match spec.variant {
-        Variant::File => Work::file(sources.clone(), spec.beam),
-        _ => Work::natural(sources.clone(), spec.batch, spec.beam),
+        Variant::File => Work::file(sentences.clone(), spec.beam),
+        Variant::TrainedLists => Work::natural(sentences.clone(), spec.batch, spec.beam).with_lists(),
+        _ => Work::natural(sentences.clone(), spec.batch, spec.beam),
     };
     let mut cells = Vec::new();
-    groups(specs, &model, work, options, types, &mut cells)?;
+    groups(specs, &model, Some(&translator), work, options, types, &mut cells)?;
     Ok(cells)
 }
 
 fn groups(
     specs: Vec<Spec>,
     model: &Model,
+    translator: Option<&Translator>,
     work: impl Fn(Spec) -> Work,
     options: &Options,
     types: &[String],
@@ -112,6 +122,9 @@ fn groups(
         let work = work(group[0]);
         let result = race(&group, &work, &mut processes, types, options)?;
         found.extend(cells::cells(&result, &work));
+        if let (Some(translator), Some(_)) = (translator, &options.references) {
+            cells::print_bleu(&result, &work, translator);
+        }
         record("translate", found)?;
     }
     Ok(())

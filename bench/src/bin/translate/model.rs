@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use heedful::data::shortlist::Shortlist;
 use heedful::data::tokenizer::{VocabularyOptions, WordCounts};
 use heedful::models::transformer::TransformerConfig;
 use heedful::models::{EncoderDecoderConfig, Model as _};
@@ -16,6 +17,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::process::Process;
+use super::work;
 
 pub(super) const VOCABULARY: usize = 32_000;
 
@@ -43,8 +45,10 @@ pub(super) struct Model {
     pub(super) folder: PathBuf,
     /// As `heedful quantize --to int8` converts it.
     quantized: PathBuf,
-    /// In CTranslate2's format.
+    /// In CTranslate2's format, with the shortlist as its vocabulary map.
     pub(super) converted: PathBuf,
+    /// Whether it has a shortlist.
+    pub(super) has_lists: bool,
     _temp: TempDir,
 }
 
@@ -63,15 +67,16 @@ impl Model {
         let model = config.build(1)?;
         let written = ModelFolder::create(&folder, config, &TokenizerFiles::Joint(vocabulary), None)?;
         written.save(&Weights::of(model.params()))?;
-        Model::converted(folder, temp)
+        Model::converted(folder, Some(&work::shortlist(VOCABULARY)), temp)
     }
 
     /// A trained model.
-    pub(super) fn trained(folder: &Path) -> Result<Model> {
-        Model::converted(folder.to_owned(), tempfile::tempdir()?)
+    pub(super) fn trained(folder: &Path, translator: &Translator) -> Result<Model> {
+        let lists = translator.shortlist();
+        Model::converted(folder.to_owned(), lists.map(|lists| &**lists), tempfile::tempdir()?)
     }
 
-    fn converted(folder: PathBuf, temp: TempDir) -> Result<Model> {
+    fn converted(folder: PathBuf, lists: Option<&Shortlist>, temp: TempDir) -> Result<Model> {
         let converted = temp.path().join("ctranslate2");
         fs::create_dir(&converted)?;
         // In a separate process, because conversion takes memory.
@@ -82,7 +87,12 @@ impl Model {
         let opened = ModelFolder::open(&folder)?;
         let params = opened.load()?;
         opened.copy_to(&quantized)?.save_narrow(params.params(), Precision::Int8)?;
-        Ok(Model { folder, quantized, converted, _temp: temp })
+        if let Some(map) = lists.map(vocabulary_map) {
+            for format in fs::read_dir(&converted)? {
+                fs::write(format?.path().join("vmap.txt"), &map)?;
+            }
+        }
+        Ok(Model { folder, quantized, converted, has_lists: lists.is_some(), _temp: temp })
     }
 
     /// The folder that heedful opens for a compute type: on both sides the weights are stored in the compute
@@ -92,14 +102,36 @@ impl Model {
     }
 }
 
-/// The sentences of a file, tokenized for a model.
-pub(super) fn sentences(model: &Path, file: &Path) -> Result<Vec<Vec<u32>>> {
-    let translator = Translator::open(model)?;
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let sources = text.lines().map(|line| translator.encode(line));
-    let sources: Vec<Vec<u32>> = sources.filter(|source| !source.is_empty()).collect();
-    if sources.is_empty() {
+/// A shortlist as CTranslate2's vocabulary map: a line for the tokens of all sources, which begins with a tab, and
+/// a line for each source token.
+fn vocabulary_map(lists: &Shortlist) -> String {
+    let line = |source: &str, tokens: &[u32]| {
+        let names: Vec<String> = tokens.iter().map(|token| format!("t{token}")).collect();
+        format!("{source}\t{}\n", names.join(" "))
+    };
+    let frequent = lists.tokens(&[], []);
+    let of_token = |source: u32| {
+        let mut tokens = lists.tokens(&[source], []);
+        tokens.retain(|token| frequent.binary_search(token).is_err());
+        line(&format!("t{source}"), &tokens)
+    };
+    (0..lists.source_vocabulary() as u32).map(of_token).fold(line("", &frequent), |map, line| map + &line)
+}
+
+/// The sentences of a file, tokenized for a model, and their translations, if there is a file of them.
+pub(super) fn sentences(
+    translator: &Translator,
+    file: &Path,
+    references: Option<&Path>,
+) -> Result<Vec<(Vec<u32>, String)>> {
+    let read =
+        |path: &Path| fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+    let (text, references) = (read(file)?, references.map(read).transpose()?.unwrap_or_default());
+    let references = references.lines().chain(std::iter::repeat(""));
+    let pairs = text.lines().zip(references).map(|(line, other)| (translator.encode(line), other.to_owned()));
+    let pairs: Vec<(Vec<u32>, String)> = pairs.filter(|(source, _)| !source.is_empty()).collect();
+    if pairs.is_empty() {
         bail!("{} has no sentences", file.display());
     }
-    Ok(sources)
+    Ok(pairs)
 }

@@ -14,6 +14,9 @@ pub(super) struct Options {
     pub(super) model: Option<PathBuf>,
     /// Its sentences
     pub(super) file: Option<PathBuf>,
+    /// Their translations, to print BLEU of both sides
+    #[arg(long, value_name = "FILE", requires = "file")]
+    pub(super) references: Option<PathBuf>,
     /// Only cells whose name has these words, and not those after a -: "int8 b1 2t -small"
     #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
     pub(super) only: CellFilter,

@@ -67,7 +67,7 @@ pub(super) struct RaceResult {
     pub(super) batches: Vec<Vec<f64>>,
     /// For each side, the tokens of its outputs.
     pub(super) tokens: Vec<usize>,
-    outputs: Vec<Vec<Vec<u32>>>,
+    pub(super) outputs: Vec<Vec<Vec<u32>>>,
 }
 
 /// Races the cells of a group, which share one workload.

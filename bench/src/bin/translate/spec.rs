@@ -21,8 +21,12 @@ pub(super) enum Variant {
     Forced(Size),
     /// As `Forced(Size::Base)`, with this instruction set on both sides.
     Isa(Isa),
+    /// As `Forced(Size::Base)`, with shortlists.
+    Lists,
     /// A trained model that ends its outputs itself.
     Trained,
+    /// The same with its shortlist.
+    TrainedLists,
     /// A trained model and a whole file at once.
     File,
 }
@@ -46,7 +50,9 @@ impl Spec {
             Variant::Forced(Size::Base) => plain,
             Variant::Forced(Size::Small) => format!("small {plain}"),
             Variant::Isa(isa) => format!("{plain} {isa}"),
+            Variant::Lists => format!("{plain} lists"),
             Variant::Trained => format!("{plain} trained"),
+            Variant::TrainedLists => format!("{plain} trained lists"),
             Variant::File => format!("{precision} beam{beam} {threads}t file"),
         }
     }
@@ -57,8 +63,8 @@ impl Variant {
     pub(super) fn size(self) -> Option<Size> {
         match self {
             Variant::Forced(size) => Some(size),
-            Variant::Isa(_) => Some(Size::Base),
-            Variant::Trained | Variant::File => None,
+            Variant::Isa(_) | Variant::Lists => Some(Size::Base),
+            Variant::Trained | Variant::TrainedLists | Variant::File => None,
         }
     }
 }
@@ -69,6 +75,7 @@ pub(super) fn random(threads: &[usize]) -> Vec<Spec> {
     let isas = [Isa::Avx2, Isa::AvxVnni, Isa::Avx512].into_iter().filter(|isa| isa.is_available());
     let mut variants = vec![(Variant::Forced(Size::Base), threads)];
     variants.extend(isas.map(|isa| (Variant::Isa(isa), &few[..])));
+    variants.push((Variant::Lists, threads));
     variants.push((Variant::Forced(Size::Small), threads));
     variants.into_iter().flat_map(|(variant, threads)| grid(variant, &BATCHES, threads, BEAMS)).collect()
 }
@@ -76,6 +83,7 @@ pub(super) fn random(threads: &[usize]) -> Vec<Spec> {
 /// All cells of a trained model.
 pub(super) fn trained(threads: &[usize]) -> Vec<Spec> {
     let mut specs = grid(Variant::Trained, &[TRAINED_BATCH], threads, BEAMS);
+    specs.extend(grid(Variant::TrainedLists, &[TRAINED_BATCH], threads, BEAMS));
     // The batch size is each side's own.
     specs.extend(grid(Variant::File, &[0], threads, FILE_BEAMS));
     specs
@@ -146,6 +154,7 @@ mod tests {
         assert_eq!(named(Variant::Isa(Isa::Avx2)), "int8 b32 beam4 2t avx2");
         assert_eq!(named(Variant::File), "int8 beam4 2t file");
         assert_eq!(named(Variant::Trained), "int8 b32 beam4 2t trained");
+        assert_eq!(named(Variant::TrainedLists), "int8 b32 beam4 2t trained lists");
     }
 
     #[test]

@@ -1,8 +1,11 @@
 //! The workloads, and the requests to translate them.
 
+use heedful::data::shortlist::Shortlist;
 use heedful_tensor::random::Stream;
 use serde_json::{Value, json};
 
+/// The first token that is no special one.
+const FIRST_WORD: u32 = 4;
 /// Tokens of a source and of its output, if the length is forced.
 pub(super) const LENGTH: usize = 25;
 /// Maximum output tokens if the model ends its output itself: more than a trained model generates.
@@ -23,30 +26,60 @@ pub(super) struct Work {
     max_length: usize,
     /// Whether the batch is a file, which both sides divide into batches of their own.
     is_file: bool,
+    /// Whether outputs are restricted to shortlists.
+    has_lists: bool,
+    /// The translation of each source, if known.
+    pub(super) references: Vec<String>,
 }
 
 impl Work {
     /// Random sources whose outputs have exactly [`LENGTH`] tokens.
     pub(super) fn forced(vocabulary: usize, batch: usize, beam: usize) -> Work {
         let words = Stream::new(1, 0, 0);
-        let first_word = 4;
-        let word = |i: usize| first_word + words.bits(i as u32) % (vocabulary as u32 - first_word);
-        let source = |i: usize| (i * LENGTH..(i + 1) * LENGTH).map(word).collect();
+        let word = |i: usize| FIRST_WORD + words.bits(i as u32) % (vocabulary as u32 - FIRST_WORD);
+        Work::of_words(word, batch, beam)
+    }
+
+    /// As [`Work::forced`] with words as frequent as in text, restricted to [`shortlist`].
+    pub(super) fn lists(vocabulary: usize, batch: usize, beam: usize) -> Work {
+        let words = Stream::new(1, 0, 1);
+        Work::of_words(|i| word_of_text(vocabulary, &words, i as u32), batch, beam).with_lists()
+    }
+
+    fn of_words(word: impl Fn(usize) -> u32, batch: usize, beam: usize) -> Work {
+        let source = |i: usize| (i * LENGTH..(i + 1) * LENGTH).map(&word).collect();
         let count = if batch == 1 { SINGLE_SENTENCES } else { 1 };
         let batches = (0..count).map(|b| (b * batch..(b + 1) * batch).map(source).collect()).collect();
-        Work { batches, beam, min_length: LENGTH, max_length: LENGTH, is_file: false }
+        let (min_length, max_length) = (LENGTH, LENGTH);
+        Work {
+            batches,
+            beam,
+            min_length,
+            max_length,
+            is_file: false,
+            has_lists: false,
+            references: Vec::new(),
+        }
+    }
+
+    /// The same work, restricted to shortlists.
+    pub(super) fn with_lists(self) -> Work {
+        Work { has_lists: true, ..self }
     }
 
     /// Sources in batches of similar length; the model ends its outputs itself.
-    pub(super) fn natural(mut sources: Vec<Vec<u32>>, batch: usize, beam: usize) -> Work {
-        sources.sort_by_key(|source| std::cmp::Reverse(source.len()));
+    pub(super) fn natural(mut sentences: Vec<(Vec<u32>, String)>, batch: usize, beam: usize) -> Work {
+        sentences.sort_by_key(|(source, _)| std::cmp::Reverse(source.len()));
+        let (sources, references): (Vec<Vec<u32>>, Vec<String>) = sentences.into_iter().unzip();
         let batches = sources.chunks(batch).map(<[_]>::to_vec).collect();
-        Work { batches, beam, min_length: 0, max_length: MAX_LENGTH, is_file: false }
+        let (min_length, max_length) = (0, MAX_LENGTH);
+        Work { batches, beam, min_length, max_length, is_file: false, has_lists: false, references }
     }
 
     /// All sources at once; the model ends its outputs itself.
-    pub(super) fn file(sources: Vec<Vec<u32>>, beam: usize) -> Work {
-        Work { batches: vec![sources], beam, min_length: 0, max_length: MAX_LENGTH, is_file: true }
+    pub(super) fn file(sentences: Vec<(Vec<u32>, String)>, beam: usize) -> Work {
+        let all = sentences.len();
+        Work { is_file: true, ..Work::natural(sentences, all, beam) }
     }
 
     /// The work of the trials that choose the peer's configuration: of a file the first sentences.
@@ -77,8 +110,25 @@ impl Work {
     pub(super) fn request(&self, compute: &str, seconds: f64, outputs: Outputs) -> Value {
         json!({"op": "translate", "compute": compute, "batches": self.batches, "beam": self.beam, "alpha": ALPHA,
                "shortest": self.min_length, "longest": self.max_length, "seconds": seconds, "outputs": outputs == Outputs::Return,
-               "file": self.is_file})
+               "file": self.is_file, "lists": self.has_lists})
     }
+}
+
+/// A shortlist for sources of [`Work::lists`]: 200 tokens for all sources, and more for frequent words than for
+/// rare ones. The list of a source has 600 tokens on average.
+pub(super) fn shortlist(vocabulary: usize) -> Shortlist {
+    let linked = |source: usize| -> Vec<u32> {
+        let (links, count) = (Stream::new(2, 0, source as u32), (6 + 3000 / (source + 1)).min(100));
+        (0..count as u32).map(|i| word_of_text(vocabulary, &links, i)).collect()
+    };
+    let frequent = (FIRST_WORD..FIRST_WORD + 200).collect();
+    Shortlist::new(vocabulary, frequent, (0..vocabulary).map(linked).collect())
+}
+
+/// A word with a frequency inversely proportional to its number.
+fn word_of_text(vocabulary: usize, stream: &Stream, index: u32) -> u32 {
+    let words = vocabulary as f32 - FIRST_WORD as f32;
+    FIRST_WORD + (words.powf(stream.uniform(index)) as u32).min(words as u32) - 1
 }
 
 /// Whether outputs are returned.
@@ -104,10 +154,12 @@ mod tests {
 
     #[test]
     fn natural_work_is_sorted_and_keeps_every_sentence() {
-        let work = Work::natural(vec![vec![4; 2], vec![5; 9], vec![6; 5]], 2, 1);
+        let sentence = |(token, length)| (vec![token; length], length.to_string());
+        let work = Work::natural([(4, 2), (5, 9), (6, 5)].map(sentence).into(), 2, 1);
         let lengths: Vec<Vec<usize>> =
             work.batches.iter().map(|batch| batch.iter().map(Vec::len).collect()).collect();
         assert_eq!(lengths, [vec![9, 5], vec![2]]);
+        assert_eq!(work.references, ["9", "5", "2"]);
         assert_eq!(work.forced_tokens(), None);
     }
 }

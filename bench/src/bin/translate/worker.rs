@@ -3,13 +3,18 @@
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use heedful::data::shortlist::Shortlist;
 use heedful::decode::{MaxLength, SearchOptions, search};
 use heedful::tasks::translate::Translator;
 use heedful::tensor::Precision;
 use serde_json::{Value, json};
+
+use super::model::VOCABULARY;
+use super::work;
 
 /// Answers until the input ends.
 pub(super) fn serve() -> Result<()> {
@@ -52,6 +57,7 @@ fn translate(request: &Value, translator: &Translator) -> Result<Value> {
         min_length: whole("shortest")?,
         max_length: MaxLength::Absolute(whole("longest")?),
         compute: Some(precision(&request["compute"])?),
+        shortlist: (request["lists"] == true).then(|| shortlist(translator)),
         // A batch is decoded in one piece, a file in batches of the default size.
         batch_tokens: (request["file"] != true).then_some(1 << 20),
         ..SearchOptions::default()
@@ -72,6 +78,11 @@ fn translate(request: &Value, translator: &Translator) -> Result<Value> {
         outputs.clear();
     }
     Ok(json!({ "times": times, "tokens": tokens, "outputs": outputs }))
+}
+
+/// The model's shortlist; a model with random weights has none in its folder.
+fn shortlist(translator: &Translator) -> Arc<Shortlist> {
+    translator.shortlist().cloned().unwrap_or_else(|| Arc::new(work::shortlist(VOCABULARY)))
 }
 
 fn precision(name: &Value) -> Result<Precision> {

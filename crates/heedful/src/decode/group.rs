@@ -180,10 +180,9 @@ impl<'m, P: Strategy + ?Sized> Group<'m, P> {
             let sequences = Ragged::from_lengths(sources.iter().map(Vec::len));
             let (device, decoding) = (self.device, &mut self.decoding);
             device.send_step(|| decoding.read(&sources.concat(), &sequences));
-            for (sentence, tokens) in restricted {
-                let restrict =
-                    self.decoding.as_restrict().expect("the search has checked that the model supports it");
-                restrict.restrict(sentence, tokens);
+            if !restricted.is_empty() {
+                let restrict = self.decoding.as_restrict();
+                restrict.expect("the search has checked that the model supports it").restrict(restricted);
             }
         }
     }

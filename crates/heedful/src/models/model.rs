@@ -162,9 +162,9 @@ pub trait Restrict {
     /// Size of the target vocabulary.
     fn vocabulary(&self) -> usize;
 
-    /// Restricts a sentence, which was read and had no rows yet, to these tokens, which must be sorted; all
-    /// others get the score −∞. Either all sentences of a decoding are restricted or none.
-    fn restrict(&mut self, sentence: usize, tokens: Vec<u32>);
+    /// Restricts some sentences, which were read and had no rows yet, each to its tokens, which must be sorted;
+    /// all others get the score −∞. Either all sentences of a decoding are restricted or none.
+    fn restrict(&mut self, lists: Vec<(usize, Vec<u32>)>);
 }
 
 /// The part of a step's logits that a search needs.

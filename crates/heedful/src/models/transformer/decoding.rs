@@ -11,8 +11,6 @@
 //! with the block tables of paged attention, with blocks of one token). When free slots run out, those that
 //! are in no list are garbage-collected.
 
-use std::collections::BTreeMap;
-
 use heedful_tensor::ops::{self, ChosenColumns, ChosenGroup, KeyValueStore, KvIndices, TopK};
 use heedful_tensor::{Precision, Ragged, Tensor};
 
@@ -36,8 +34,8 @@ pub(super) struct CachedDecoding<'m> {
     table: SlotTable,
     /// The cache of each decoder layer's first sublayer.
     layers: Vec<LayerCache>,
-    /// The output projection of each sentence, if sentences are restricted to shortlists.
-    outputs: BTreeMap<usize, ChosenColumns>,
+    /// The columns of the output projection for each sentence, if sentences are restricted to shortlists.
+    outputs: ChosenColumns<'m>,
 }
 
 /// The cache of a decoder layer's first sublayer.
@@ -61,14 +59,16 @@ impl<'m> CachedDecoding<'m> {
             DecoderLayer::Attention => LayerCache::KeyValues(KeyValueStore::new(device, dtype, width)),
             DecoderLayer::Ssru => LayerCache::State(Tensor::from_f32_on(device, 0, layer.d_model, &[])),
         };
+        let pass = Pass::inference(compute).without_heads(removed);
+        let outputs = ChosenColumns::new(model.output.projection(), pass.compute());
         CachedDecoding {
             model,
-            pass: Pass::inference(compute).without_heads(removed),
+            pass,
             sources: CachedSources::new(device, dtype, layers, width),
             slots: SlotAllocator::new(device),
             table: SlotTable::default(),
             layers: (0..layers).map(cache).collect(),
-            outputs: BTreeMap::new(),
+            outputs,
         }
     }
 }
@@ -81,7 +81,7 @@ impl Decoding for CachedDecoding<'_> {
     }
 
     fn forget(&mut self, sentence: usize) {
-        self.outputs.remove(&sentence);
+        self.outputs.retain(|other| other != sentence);
     }
 
     fn as_restrict(&mut self) -> Option<&mut dyn Restrict> {
@@ -96,7 +96,7 @@ impl Decoding for CachedDecoding<'_> {
     fn step(&mut self, rows: &[Row]) -> Tensor {
         let states = self.states(rows);
         if !self.outputs.is_empty() {
-            return ops::project_chosen(&states, &self.parts(rows));
+            return ops::project_chosen(&states, &self.outputs, &groups(rows));
         }
         self.model.output.scores(&states, &self.pass)
     }
@@ -105,9 +105,9 @@ impl Decoding for CachedDecoding<'_> {
         let compute = self.pass.compute();
         let states = self.states(rows);
         if !self.outputs.is_empty() {
-            let parts = self.parts(rows);
-            best.find_in_chosen(&states, &parts, request.top_k, &request.extra, request.rounding);
-            return request.full.then(|| ops::project_chosen(&states, &parts));
+            let (outputs, groups) = (&self.outputs, groups(rows));
+            best.find_in_chosen(&states, outputs, &groups, request.top_k, &request.extra, request.rounding);
+            return request.full.then(|| ops::project_chosen(&states, outputs, &groups));
         }
         let output = &self.model.output;
         if !request.full
@@ -124,9 +124,8 @@ impl Restrict for CachedDecoding<'_> {
         self.model.config.target_vocabulary
     }
 
-    fn restrict(&mut self, sentence: usize, tokens: Vec<u32>) {
-        let chosen = ChosenColumns::new(self.model.output.projection(), tokens, self.pass.compute());
-        self.outputs.insert(sentence, chosen);
+    fn restrict(&mut self, lists: Vec<(usize, Vec<u32>)>) {
+        self.outputs.add(lists);
     }
 }
 
@@ -178,22 +177,11 @@ impl CachedDecoding<'_> {
         })
     }
 
-    /// The rows of each sentence, with the output columns of its shortlist.
-    fn parts(&self, rows: &[Row]) -> Vec<ChosenGroup<'_>> {
-        let mut end = 0;
-        let part = |rows: &[Row]| {
-            let columns = self.outputs.get(&rows[0].sentence).expect("all sentences are restricted or none");
-            end += rows.len();
-            ChosenGroup { rows: end - rows.len()..end, columns }
-        };
-        rows.chunk_by(|one, next| one.sentence == next.sentence).map(part).collect()
-    }
-
     /// The decoder's output for the newest token of every row.
     fn states(&mut self, rows: &[Row]) -> Tensor {
         let device = self.model.params.device();
         self.sources.begin_step(rows, device.padded_rows(rows.len()));
-        self.outputs.retain(|&sentence, _| self.sources.contains(sentence));
+        self.outputs.retain(|sentence| self.sources.contains(sentence));
         self.table.branch_from(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
         let newest = self.slots.allocate(rows.len(), &[self.table.all()]);
         self.table.set_newest(&newest);
@@ -223,6 +211,16 @@ impl CachedDecoding<'_> {
         sources.end_step();
         states
     }
+}
+
+/// The rows of each sentence, and its list.
+fn groups(rows: &[Row]) -> Vec<ChosenGroup> {
+    let mut end = 0;
+    let group = |rows: &[Row]| {
+        end += rows.len();
+        ChosenGroup { rows: end - rows.len()..end, list: rows[0].sentence }
+    };
+    rows.chunk_by(|one, next| one.sentence == next.sentence).map(group).collect()
 }
 
 /// The states of the rows' parents; zeros for first rows and for padding.

@@ -131,6 +131,24 @@ pub(crate) fn multiply(rows: &Int8Rows, matrix: &Int8Matrix, out: Output<'_>, fi
     });
 }
 
+/// `out = finish(rows · strip)` for some of the rows and a strip of the matrix, on this thread. The bias is the
+/// strip's.
+pub(crate) fn multiply_strip(
+    rows: &Int8Rows,
+    range: Range<usize>,
+    matrix: &Int8Matrix,
+    strip: usize,
+    out: Output<'_>,
+    finish: Finish<'_>,
+) {
+    let product = Product { kernel: Kernel::new(range.len(), matrix), ..Product::new(rows, matrix) };
+    assert_eq!(out.len(), range.len() * STRIP, "int8 product: {}×{STRIP} does not fit", range.len());
+    let out = Destination::new(out, STRIP, finish);
+    product.blocks(range.clone(), strip..strip + 1, |block| {
+        store(&out, &Block { corner: (block.corner.0 - range.start, 0), ..*block });
+    });
+}
+
 /// Multiplies a small matrix in the L1 cache; returns the number of operations. See
 /// [`measured_peak`](crate::cpu::gemm::measured_peak).
 pub(crate) fn peak_work(rounds: usize) -> f64 {

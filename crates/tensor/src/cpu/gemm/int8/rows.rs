@@ -5,6 +5,9 @@ use crate::cpu::simd::LANES;
 use crate::cpu::threads::{SharedMut, is_inside_task, parallel};
 use crate::{Array, DType};
 
+/// Rows of memory after the last one: a kernel may read sixteen rows from any row on.
+const PADDING: usize = 15;
+
 /// Minimum elements of a task.
 const TASK: usize = 4 * 1024;
 
@@ -12,7 +15,7 @@ const TASK: usize = 4 * 1024;
 pub(crate) struct Int8Rows {
     rows: usize,
     stride: usize,
-    /// Bytes, `[row][stride]`, in pooled memory; rows are padded to whole tiles.
+    /// Bytes, `[row][stride]`, in pooled memory; rows are padded to whole steps.
     integers: Array,
     scales: Array,
     /// Sums of each row's integers, for kernels with an unsigned right side.
@@ -24,7 +27,7 @@ impl Int8Rows {
     pub(crate) fn new(values: &[f32], k: usize) -> Int8Rows {
         let rows = values.len() / k.max(1);
         let stride = k.next_multiple_of(DEPTH);
-        let mut integers = Array::scratch(DType::F32, rows.next_multiple_of(16), stride / 4);
+        let mut integers = Array::scratch(DType::F32, rows + PADDING, stride / 4);
         let mut scales = Array::scratch(DType::F32, 1, rows);
         let mut sums = Array::scratch(DType::F32, 1, rows);
         let bytes = SharedMut::new(bytemuck::cast_slice_mut::<f32, i8>(integers.f32_mut()));
@@ -61,7 +64,7 @@ impl Int8Rows {
         self.stride
     }
 
-    /// All rows from `row` on, including the padding rows of the last tile.
+    /// All rows from `row` on, including the [padding](PADDING).
     #[inline]
     pub(super) fn from(&self, row: usize) -> &[i8] {
         &bytemuck::cast_slice(self.integers.f32())[row * self.stride..]

@@ -1,149 +1,256 @@
-//! Top-k over chosen columns: one GEMM for each group of rows, whose scores are searched while they are in
-//! cache.
+//! Top-k over chosen columns: every strip is multiplied with the rows that use it, and each row collects its
+//! scores, in the order of its list, and searches them.
 
 use std::ops::Range;
 
-use super::super::chosen::ChosenGroup;
+use super::super::chosen::{ChosenColumns, ChosenGroup, List, STRIP};
 use super::super::{NONE, Projection, Scored, TopK};
 use super::best_of_row;
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{Finish, Int8Matrix, Matrix, Output, Packed, multiply};
-use crate::cpu::threads::{SharedMut, parallel, thread_count};
+use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
-use crate::{Array, DType, Param, Precision, Rounding, Rows, Tensor};
+use crate::{Array, DType, Precision, Rounding, Rows, Tensor};
 
-/// The chosen rows of a weight, packed, and their biases.
+/// Strips of an int8 matrix.
+const STRIPS: usize = 16;
+
+/// Strips of some rows of a weight, packed, and their biases.
 pub(in crate::ops::top_k) struct ChosenWeight {
-    rows: ChosenRows,
-    bias: Option<Vec<f32>>,
+    strips: PackedStrips,
+    /// Those of all strips; empty if there are none.
+    bias: Vec<f32>,
 }
 
-enum ChosenRows {
-    Float(Packed),
-    Int8(Int8Matrix),
+enum PackedStrips {
+    Float(Vec<Packed>),
+    /// Each has [`STRIPS`]: together in memory, their scales and sums too, they are read faster.
+    Int8(Vec<Int8Matrix>),
+}
+
+/// `x` in the type of a product.
+#[expect(clippy::large_enum_variant, reason = "a step has one, on the stack")]
+enum Left<'x> {
+    Float(&'x Array),
+    Int8(Int8Rows),
 }
 
 impl ChosenWeight {
-    pub(in crate::ops::top_k) fn new(
+    /// No strips.
+    pub(in crate::ops::top_k) fn new(precision: Precision) -> ChosenWeight {
+        let strips = match precision {
+            Precision::Int8 => PackedStrips::Int8(Vec::new()),
+            _ => PackedStrips::Float(Vec::new()),
+        };
+        ChosenWeight { strips, bias: Vec::new() }
+    }
+
+    /// Replaces a strip, or adds the next one. It has at most [`STRIP`] columns, and at least one; the last one is
+    /// repeated to fill it, because whole strips are stored faster.
+    pub(in crate::ops::top_k) fn set(
+        &mut self,
+        strip: usize,
         Projection { weight, bias }: Projection<'_>,
         columns: &[u32],
         precision: Precision,
-    ) -> ChosenWeight {
-        let chosen = |bias: &Param| columns.iter().map(|&column| bias.values()[column as usize]).collect();
-        ChosenWeight { rows: ChosenRows::new(weight, columns, precision), bias: bias.map(chosen) }
-    }
-
-    /// The inner dimension of the GEMM.
-    pub(in crate::ops::top_k) fn k(&self) -> usize {
-        match &self.rows {
-            ChosenRows::Float(packed) => packed.k(),
-            ChosenRows::Int8(matrix) => matrix.k(),
+    ) {
+        let mut filled = [columns[columns.len() - 1]; STRIP];
+        filled[..columns.len()].copy_from_slice(columns);
+        if let Some(bias) = bias {
+            let all = bias.values();
+            self.bias.resize(self.bias.len().max((strip + 1) * STRIP), 0.0);
+            for (bias, &column) in self.bias[strip * STRIP..].iter_mut().zip(&filled) {
+                *bias = all[column as usize];
+            }
+        }
+        match &mut self.strips {
+            PackedStrips::Int8(matrices) => {
+                let all = weight.quantized(Orientation::Transposed);
+                if strip / STRIPS == matrices.len() {
+                    matrices.push(all.zeros(STRIPS));
+                }
+                matrices[strip / STRIPS].set_strip(strip % STRIPS, &all, &filled);
+            }
+            PackedStrips::Float(strips) => {
+                let (k, all) = (weight.shape()[1], weight.values());
+                let mut rows = Array::scratch(DType::F32, STRIP, k);
+                for (row, &column) in rows.f32_mut().chunks_exact_mut(k.max(1)).zip(&filled) {
+                    row.copy_from_slice(&all[column as usize * k..][..k]);
+                }
+                let packed = Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few);
+                match strips.get_mut(strip) {
+                    Some(old) => *old = packed,
+                    None => strips.push(packed),
+                }
+            }
         }
     }
 
-    /// The scores of some rows.
-    fn scores(&self, x: &Tensor, rows: Range<usize>) -> Array {
-        let finish = Finish { bias: self.bias.as_deref(), ..Finish::NONE };
-        match &self.rows {
-            ChosenRows::Float(packed) => {
-                let mut scores = Array::scratch(DType::F32, rows.len(), packed.n());
-                let x = Matrix::of(x.array_as(packed.dtype)).rows(rows);
-                multiply(x, packed, Output::over(&mut scores), finish);
-                scores
+    /// The scores of some rows and the columns of a strip.
+    fn multiply(&self, left: &Left<'_>, rows: Range<usize>, strip: usize, out: &mut [f32]) {
+        let bias = self.bias.get(strip * STRIP..(strip + 1) * STRIP);
+        let (out, finish) = (Output::F32(out), Finish { bias, ..Finish::NONE });
+        match (left, &self.strips) {
+            (Left::Float(x), PackedStrips::Float(strips)) => {
+                multiply(Matrix::of(x).rows(rows), &strips[strip], out, finish);
             }
-            ChosenRows::Int8(matrix) => {
-                let mut scores = Array::scratch(DType::F32, rows.len(), matrix.n());
-                let k = matrix.k();
-                let values = &x.array_as(DType::F32).f32()[rows.start * k..rows.end * k];
-                let rows = Int8Rows::new(values, k);
-                int8::multiply(&rows, matrix, Output::over(&mut scores), finish);
-                scores
+            (Left::Int8(x), PackedStrips::Int8(matrices)) => {
+                int8::multiply_strip(x, rows, &matrices[strip / STRIPS], strip % STRIPS, out, finish);
             }
+            _ => unreachable!("all strips and x have one type"),
         }
     }
 }
 
-impl ChosenRows {
-    fn new(weight: &Param, columns: &[u32], precision: Precision) -> ChosenRows {
-        if precision == Precision::Int8 {
-            return ChosenRows::Int8(weight.quantized(Orientation::Transposed).columns(columns));
+impl<'x> Left<'x> {
+    fn new(x: &'x Tensor, precision: Precision) -> Left<'x> {
+        match precision {
+            Precision::Int8 => Left::Int8(Int8Rows::new(x.array_as(DType::F32).f32(), x.width())),
+            _ => Left::Float(x.array_as(precision.dtype())),
         }
-        let (k, all) = (weight.shape()[1], weight.values());
-        let mut rows = Array::scratch(DType::F32, columns.len(), k);
-        for (row, &column) in rows.f32_mut().chunks_exact_mut(k.max(1)).zip(columns) {
-            row.copy_from_slice(&all[column as usize * k..][..k]);
-        }
-        ChosenRows::Float(Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few))
     }
 }
 
 pub(in crate::ops::top_k) fn find_in_chosen(
     x: &Tensor,
-    groups: &[ChosenGroup<'_>],
+    chosen: &ChosenColumns<'_>,
+    groups: &[ChosenGroup],
     rounding: Rounding,
     found: &mut TopK,
 ) {
-    let (count, requested, extra_of_group) =
-        (found.count, found.requested, extra_by_group(groups, &found.extra));
+    let (count, requested) = (found.count, found.requested);
+    let first_extra: Vec<usize> =
+        (0..=x.rows()).map(|row| found.extra.partition_point(|&(other, ..)| other < row)).collect();
     let normalizers = SharedMut::new(&mut found.normalizers);
     let best = SharedMut::new(&mut found.best);
     let extra = SharedMut::new(&mut found.extra);
-    each_group(x, groups, |number, ChosenGroup { rows, columns }| {
-        let (scores, width) = (columns.weight().scores(x, rows.clone()), columns.columns().len());
-        let row_of = |row: usize| &scores.f32()[(row - rows.start) * width..][..width];
-        for row in rows.clone() {
-            // SAFETY: every row belongs to one group, here and below.
-            let best = unsafe { best.slice(row * count..(row + 1) * count) };
-            let (first, rest) = best.split_at_mut(count.min(width));
-            let normalizer = best_of_row(row_of(row), first, rounding, requested);
-            for Scored { index, .. } in first {
-                *index = columns.columns()[*index as usize];
-            }
-            rest.fill(NONE);
-            // SAFETY: as above.
-            unsafe { normalizers.set(row, normalizer) };
+    each_row(x, chosen, groups, |row, list, scores| {
+        // SAFETY: this is called once for each row, here and below.
+        let best = unsafe { best.slice(row * count..(row + 1) * count) };
+        let (first, rest) = best.split_at_mut(count.min(scores.len()));
+        let normalizer = best_of_row(scores, first, rounding, requested);
+        for Scored { index, .. } in first {
+            *index = list.columns[*index as usize];
         }
-        // SAFETY: every row belongs to one group, and so do its extra scores.
-        for (row, column, score) in unsafe { extra.slice(extra_of_group[number].clone()) } {
-            *score = columns.score(row_of(*row), *column);
+        rest.fill(NONE);
+        // SAFETY: as above.
+        unsafe { normalizers.set(row, normalizer) };
+        // SAFETY: as above; every extra score belongs to one row.
+        for (_, column, score) in unsafe { extra.slice(first_extra[row]..first_extra[row + 1]) } {
+            *score = list.score(scores, *column);
         }
     });
 }
 
-/// The range of each group among the extra scores, which are sorted by row.
-fn extra_by_group(groups: &[ChosenGroup<'_>], extra: &[(usize, u32, f32)]) -> Vec<Range<usize>> {
-    let index = |row: usize| extra.partition_point(|&(other, ..)| other < row);
-    groups.iter().map(|group| index(group.rows.start)..index(group.rows.end)).collect()
-}
-
-pub(in crate::ops::top_k) fn project_chosen(x: &Tensor, groups: &[ChosenGroup<'_>], width: usize) -> Array {
+pub(in crate::ops::top_k) fn project_chosen(
+    x: &Tensor,
+    chosen: &ChosenColumns<'_>,
+    groups: &[ChosenGroup],
+    width: usize,
+) -> Array {
     let mut all = Array::scratch(DType::F32, x.rows(), width);
     all.f32_mut().fill(f32::NEG_INFINITY);
     let shared = SharedMut::new(all.f32_mut());
-    each_group(x, groups, |_, ChosenGroup { rows, columns }| {
-        let scores = columns.weight().scores(x, rows.clone());
-        let columns = columns.columns();
-        for (row, scores) in rows.clone().zip(scores.f32().chunks_exact(columns.len().max(1))) {
-            // SAFETY: every row belongs to one group.
-            let all = unsafe { shared.slice(row * width..(row + 1) * width) };
-            for (&column, &score) in columns.iter().zip(scores) {
-                all[column as usize] = score;
-            }
+    each_row(x, chosen, groups, |row, list, scores| {
+        // SAFETY: this is called once for each row.
+        let all = unsafe { shared.slice(row * width..(row + 1) * width) };
+        for (&column, &score) in list.columns.iter().zip(scores) {
+            all[column as usize] = score;
         }
     });
     all
 }
 
-/// Calls `work` for every group: in parallel if there are enough groups for all threads, otherwise one after
-/// the other, each on all threads.
-fn each_group(x: &Tensor, groups: &[ChosenGroup<'_>], work: impl Fn(usize, &ChosenGroup<'_>) + Sync) {
-    // Converted once, before the groups need it: the conversion is cached in `x`.
-    if let Some(ChosenRows::Float(packed)) = groups.first().map(|group| &group.columns.weight().rows) {
-        x.array_as(packed.dtype);
-    }
-    if groups.len() < thread_count() {
-        groups.iter().enumerate().for_each(|(number, group)| work(number, group));
-    } else {
-        parallel(groups.len(), |number| work(number, &groups[number]));
+/// Calls `work` for every row, with its list and the scores of the list's columns.
+fn each_row(
+    x: &Tensor,
+    chosen: &ChosenColumns<'_>,
+    groups: &[ChosenGroup],
+    work: impl Fn(usize, &List, &[f32]) + Sync,
+) {
+    let (plan, left) = (Plan::new(chosen, groups), Left::new(x, chosen.precision()));
+    let mut scores = Array::scratch(DType::F32, plan.height, STRIP);
+    let all = SharedMut::new(scores.f32_mut());
+    parallel(plan.products.len(), |number| {
+        let Product { strip, rows, first } = plan.products[number].clone();
+        // SAFETY: every product has its own scores.
+        let out = unsafe { all.slice(first * STRIP..(first + rows.len()) * STRIP) };
+        chosen.weight().multiply(&left, rows, strip, out);
+    });
+    let scores = scores.f32();
+    parallel(groups.len(), |number| {
+        let (rows, list) = (&groups[number].rows, chosen.list(groups[number].list));
+        let firsts = &plan.firsts[plan.groups[number]..][..list.strips.len()];
+        let mut of_strips = vec![0.0; list.strips.len() * STRIP];
+        let mut of_list = vec![0.0; list.columns.len()];
+        for row in rows.clone() {
+            for (scores_of_strip, first) in of_strips.chunks_exact_mut(STRIP).zip(firsts) {
+                let first = (first + row - rows.start) * STRIP;
+                scores_of_strip.copy_from_slice(&scores[first..first + STRIP]);
+            }
+            for (score, &place) in of_list.iter_mut().zip(&list.places) {
+                *score = of_strips[place as usize];
+            }
+            work(row, list, &of_list);
+        }
+    });
+}
+
+/// Which strips are multiplied with which rows.
+struct Plan {
+    products: Vec<Product>,
+    /// For each strip of each group, the first row of the group's scores.
+    firsts: Vec<usize>,
+    /// For each group, the index of its first strip in `firsts`.
+    groups: Vec<usize>,
+    /// Rows of [`STRIP`] scores.
+    height: usize,
+}
+
+/// A strip and consecutive rows.
+#[derive(Clone)]
+struct Product {
+    strip: usize,
+    rows: Range<usize>,
+    /// The first row of its scores.
+    first: usize,
+}
+
+/// Two products of a strip are one if at most this many rows between them do not need it.
+const GAP: usize = 4;
+
+impl Plan {
+    fn new(chosen: &ChosenColumns<'_>, groups: &[ChosenGroup]) -> Plan {
+        let mut heights = vec![0; chosen.strips()];
+        let mut latest = vec![usize::MAX; chosen.strips()];
+        let mut plan = Plan { products: Vec::new(), firsts: Vec::new(), groups: Vec::new(), height: 0 };
+        for ChosenGroup { rows, list } in groups {
+            plan.groups.push(plan.firsts.len());
+            for &strip in &chosen.list(*list).strips {
+                let height = &mut heights[strip];
+                match plan.products.get_mut(latest[strip]) {
+                    Some(product) if rows.start <= product.rows.end + GAP => {
+                        *height += rows.end - product.rows.end;
+                        product.rows.end = rows.end;
+                    }
+                    _ => {
+                        latest[strip] = plan.products.len();
+                        plan.products.push(Product { strip, rows: rows.clone(), first: *height });
+                        *height += rows.len();
+                    }
+                }
+                plan.firsts.push(*height - rows.len());
+            }
+        }
+        let mut starts = heights;
+        for start in &mut starts {
+            plan.height += std::mem::replace(start, plan.height);
+        }
+        let strips = groups.iter().flat_map(|group| &chosen.list(group.list).strips);
+        plan.firsts.iter_mut().zip(strips).for_each(|(first, &strip)| *first += starts[strip]);
+        plan.products.iter_mut().for_each(|product| product.first += starts[product.strip]);
+        // The products of a strip one after the other, while it is in the L1 cache.
+        plan.products.sort_unstable_by_key(|product| product.first);
+        plan
     }
 }

@@ -1,4 +1,4 @@
-//! A subset of a matrix's columns as a matrix of its own.
+//! A matrix of columns of another matrix, which are replaced a strip at a time.
 //!
 //! In the kernels' layout a column has four bytes in each cache line, which it shares with fifteen other
 //! columns. So the first selection of columns makes a copy in which every column is contiguous.
@@ -18,39 +18,43 @@ const SIDE: usize = 16;
 pub(super) struct ColumnCopy(Arc<OnceLock<Vec<u32>>>);
 
 impl Int8Matrix {
-    /// The selected columns, in this order, with their integers and scales.
-    pub(crate) fn columns(&self, chosen: &[u32]) -> Int8Matrix {
-        let (n, strip_len, column_len) = (chosen.len(), self.steps() * 2, self.steps() * SIDE);
-        let copy = self.column_copy.0.get_or_init(|| self.copy_columns());
-        let mut tiles = vec![Tile([0; TILE]); tile_count(self.k, n)];
-        let all_tiles = SharedMut::new(&mut tiles);
-        parallel(n.div_ceil(STRIP), |strip| {
-            // SAFETY: every strip belongs to one task.
-            let tiles = unsafe { all_tiles.slice(strip * strip_len..(strip + 1) * strip_len) };
-            let chosen = &chosen[strip * STRIP..((strip + 1) * STRIP).min(n)];
-            for (within, &column) in chosen.iter().enumerate() {
-                let column = &copy[column as usize * column_len..][..column_len];
-                let tiles = tiles.iter_mut().skip(within / SIDE).step_by(2);
-                for (tile, fours) in tiles.zip(column.chunks_exact(SIDE)) {
-                    let words: &mut [u32] = bytemuck::cast_slice_mut(&mut tile.0);
-                    for (line, &four) in words.chunks_exact_mut(SIDE).zip(fours) {
-                        line[within % SIDE] = four;
-                    }
-                }
-            }
-        });
-        let mut scales: Vec<f32> = chosen.iter().map(|&column| self.scales[column as usize]).collect();
-        let mut sums: Vec<i32> = chosen.iter().map(|&column| self.sums[column as usize]).collect();
-        scales.resize(padded(n), 0.0);
-        sums.resize(padded(n), 0);
+    /// A matrix of zeros with as many rows and some strips of columns, for [`Int8Matrix::set_strip`].
+    pub(crate) fn zeros(&self, strips: usize) -> Int8Matrix {
+        let n = strips * STRIP;
         Int8Matrix {
             k: self.k,
             n,
-            tiles: Tiles::Owned(tiles.into()),
-            scales: scales.into(),
-            sums: sums.into(),
+            tiles: Tiles::Owned(vec![Tile([0; TILE]); tile_count(self.k, n)].into()),
+            scales: vec![0.0; n].into(),
+            sums: vec![0; n].into(),
             has_small_pairs: self.has_small_pairs,
             column_copy: ColumnCopy::default(),
+        }
+    }
+
+    /// Replaces the columns of a strip by columns of the matrix that this was made from, with their integers and
+    /// scales.
+    ///
+    /// # Panics
+    /// If this matrix has a clone.
+    pub(crate) fn set_strip(&mut self, strip: usize, from: &Int8Matrix, chosen: &[u32; STRIP]) {
+        let (strip_len, column_len) = (from.steps() * 2, from.steps() * SIDE);
+        let copy = from.column_copy.0.get_or_init(|| from.copy_columns());
+        let Tiles::Owned(tiles) = &mut self.tiles else { unreachable!("it is not mapped") };
+        let tiles = &mut mutable(tiles)[strip * strip_len..(strip + 1) * strip_len];
+        let scales = &mut mutable(&mut self.scales)[strip * STRIP..(strip + 1) * STRIP];
+        let sums = &mut mutable(&mut self.sums)[strip * STRIP..(strip + 1) * STRIP];
+        for (within, &column) in chosen.iter().enumerate() {
+            let column = column as usize;
+            (scales[within], sums[within]) = (from.scales[column], from.sums[column]);
+            let column = &copy[column * column_len..][..column_len];
+            let tiles = tiles.iter_mut().skip(within / SIDE).step_by(2);
+            for (tile, fours) in tiles.zip(column.chunks_exact(SIDE)) {
+                let words: &mut [u32] = bytemuck::cast_slice_mut(&mut tile.0);
+                for (line, &four) in words.chunks_exact_mut(SIDE).zip(fours) {
+                    line[within % SIDE] = four;
+                }
+            }
         }
     }
 
@@ -73,4 +77,8 @@ impl Int8Matrix {
         });
         copy
     }
+}
+
+fn mutable<T>(values: &mut Arc<[T]>) -> &mut [T] {
+    Arc::get_mut(values).expect("the matrix has no clone")
 }
