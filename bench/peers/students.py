@@ -111,8 +111,7 @@ def main(heedful, fxtranslate, folder, src, tgt, text, rounds=5, isa="all", prog
 
     core = max(os.sched_getaffinity(0))
     words, count = len(text.read_text().split()), len(text.read_text().splitlines())
-    # fxtranslate computes the scores of listed tokens in plain Rust, slower than all of them in vectors.
-    kinds = [(program, lists) for program in programs.split(",") for lists in (True, False) if program != "fxtranslate" or not lists]
+    kinds = [(program, lists) for program in programs.split(",") for lists in (True, False)]
     peers = [kind for kind in kinds if kind[0] in ("fxtranslate", "ctranslate2")]
     best = {kind: min(BATCHES, key=lambda batch: seconds(*kind, batch, text)[0]) if kind in peers else 0 for kind in kinds}
     found = {kind: [] for kind in kinds}
