@@ -39,7 +39,7 @@ mod vnni;
 
 pub(crate) use matrix::Tile;
 pub use matrix::{Int8Matrix, MappedFile};
-pub(crate) use product::{Block, Product, multiply, multiply_strip, peak_work};
+pub(crate) use product::{Block, Product, multiply, multiply_strips, peak_work};
 pub(crate) use rows::Int8Rows;
 
 /// `k` values of a step.

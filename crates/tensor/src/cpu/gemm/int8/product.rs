@@ -131,21 +131,24 @@ pub(crate) fn multiply(rows: &Int8Rows, matrix: &Int8Matrix, out: Output<'_>, fi
     });
 }
 
-/// `out = finish(rows · strip)` for some of the rows and a strip of the matrix, on this thread. The bias is the
-/// strip's.
-pub(crate) fn multiply_strip(
+/// Some of the rows by some strips of the matrix, on this thread. The output is `[strip][row][STRIP]`, without a
+/// bias if `bias` is empty.
+pub(crate) fn multiply_strips(
     rows: &Int8Rows,
     range: Range<usize>,
     matrix: &Int8Matrix,
-    strip: usize,
-    out: Output<'_>,
-    finish: Finish<'_>,
+    strips: Range<usize>,
+    bias: &[f32],
+    out: &mut [f32],
 ) {
     let product = Product { kernel: Kernel::new(range.len(), matrix), ..Product::new(rows, matrix) };
-    assert_eq!(out.len(), range.len() * STRIP, "int8 product: {}×{STRIP} does not fit", range.len());
-    let out = Destination::new(out, STRIP, finish);
-    product.blocks(range.clone(), strip..strip + 1, |block| {
-        store(&out, &Block { corner: (block.corner.0 - range.start, 0), ..*block });
+    let size = range.len() * STRIP;
+    assert_eq!(out.len(), strips.len() * size, "int8 product: {} strips of {size}", strips.len());
+    product.blocks(range.clone(), strips.clone(), |block| {
+        let (row, strip) = (block.corner.0 - range.start, block.corner.1 / STRIP - strips.start);
+        let finish = Finish { bias: bias.get(strip * STRIP..(strip + 1) * STRIP), ..Finish::NONE };
+        let out = Output::F32(&mut out[strip * size..(strip + 1) * size]);
+        store(&Destination::new(out, STRIP, finish), &Block { corner: (row, 0), ..*block });
     });
 }
 

@@ -8,7 +8,7 @@ use super::super::{NONE, Projection, Scored, TopK};
 use super::best_of_row;
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{Finish, Int8Matrix, Matrix, Output, Packed, multiply};
-use crate::cpu::threads::{SharedMut, parallel};
+use crate::cpu::threads::{SharedMut, parallel, thread_count};
 use crate::params::Orientation;
 use crate::{Array, DType, Precision, Rounding, Rows, Tensor};
 
@@ -86,16 +86,22 @@ impl ChosenWeight {
         }
     }
 
-    /// The scores of some rows and the columns of a strip.
-    fn multiply(&self, left: &Left<'_>, rows: Range<usize>, strip: usize, out: &mut [f32]) {
-        let bias = self.bias.get(strip * STRIP..(strip + 1) * STRIP);
-        let (out, finish) = (Output::F32(out), Finish { bias, ..Finish::NONE });
+    /// The scores of some rows and strips, `[strip][row][STRIP]`. In int8 the strips are in one matrix.
+    fn multiply(&self, left: &Left<'_>, rows: Range<usize>, strips: Range<usize>, out: &mut [f32]) {
+        let bias = self.bias.get(strips.start * STRIP..strips.end * STRIP).unwrap_or_default();
         match (left, &self.strips) {
-            (Left::Float(x), PackedStrips::Float(strips)) => {
-                multiply(Matrix::of(x).rows(rows), &strips[strip], out, finish);
+            (Left::Float(x), PackedStrips::Float(packed)) => {
+                let x = Matrix::of(x).rows(rows);
+                for (number, out) in out.chunks_exact_mut((x.rows * STRIP).max(1)).enumerate() {
+                    let bias = bias.get(number * STRIP..(number + 1) * STRIP);
+                    let finish = Finish { bias, ..Finish::NONE };
+                    multiply(x, &packed[strips.start + number], Output::F32(out), finish);
+                }
             }
             (Left::Int8(x), PackedStrips::Int8(matrices)) => {
-                int8::multiply_strip(x, rows, &matrices[strip / STRIPS], strip % STRIPS, out, finish);
+                let first = strips.start % STRIPS;
+                let (matrix, own) = (&matrices[strips.start / STRIPS], first..first + strips.len());
+                int8::multiply_strips(x, rows, matrix, own, bias, out);
             }
             _ => unreachable!("all strips and x have one type"),
         }
@@ -172,10 +178,11 @@ fn each_row(
     let mut scores = Array::scratch(DType::F32, plan.height, STRIP);
     let all = SharedMut::new(scores.f32_mut());
     parallel(plan.products.len(), |number| {
-        let Product { strip, rows, first } = plan.products[number].clone();
+        let product = &plan.products[number];
+        let first = product.first * STRIP;
         // SAFETY: every product has its own scores.
-        let out = unsafe { all.slice(first * STRIP..(first + rows.len()) * STRIP) };
-        chosen.weight().multiply(&left, rows, strip, out);
+        let out = unsafe { all.slice(first..first + product.height() * STRIP) };
+        chosen.weight().multiply(&left, product.rows.clone(), product.strips.clone(), out);
     });
     let scores = scores.f32();
     parallel(groups.len(), |number| {
@@ -196,7 +203,7 @@ fn each_row(
     });
 }
 
-/// Which strips are multiplied with which rows.
+/// Which rows are multiplied with which strips.
 struct Plan {
     products: Vec<Product>,
     /// For each strip of each group, the first row of the group's scores.
@@ -207,13 +214,19 @@ struct Plan {
     height: usize,
 }
 
-/// A strip and consecutive rows.
-#[derive(Clone)]
+/// Consecutive rows and strips.
 struct Product {
-    strip: usize,
     rows: Range<usize>,
+    strips: Range<usize>,
     /// The first row of its scores.
     first: usize,
+}
+
+impl Product {
+    /// Rows of its scores.
+    fn height(&self) -> usize {
+        self.rows.len() * self.strips.len()
+    }
 }
 
 /// Two products of a strip are one if at most this many rows between them do not need it.
@@ -235,7 +248,8 @@ impl Plan {
                     }
                     _ => {
                         latest[strip] = plan.products.len();
-                        plan.products.push(Product { strip, rows: rows.clone(), first: *height });
+                        let (strips, first) = (strip..strip + 1, *height);
+                        plan.products.push(Product { rows: rows.clone(), strips, first });
                         *height += rows.len();
                     }
                 }
@@ -248,9 +262,26 @@ impl Plan {
         }
         let strips = groups.iter().flat_map(|group| &chosen.list(group.list).strips);
         plan.firsts.iter_mut().zip(strips).for_each(|(first, &strip)| *first += starts[strip]);
-        plan.products.iter_mut().for_each(|product| product.first += starts[product.strip]);
+        plan.products.iter_mut().for_each(|product| product.first += starts[product.strips.start]);
         // The products of a strip one after the other, while it is in the L1 cache.
         plan.products.sort_unstable_by_key(|product| product.first);
+        plan.join_neighbours();
         plan
+    }
+
+    /// Joins products of the same rows and neighbouring strips: each product has its own costs. There remain
+    /// enough of them for all threads.
+    fn join_neighbours(&mut self) {
+        let most = (self.products.len() / (4 * thread_count())).clamp(1, STRIPS);
+        self.products.dedup_by(|next, last| {
+            let is_next = next.rows == last.rows
+                && next.strips.start == last.strips.end
+                && next.first == last.first + last.height();
+            let fits = last.strips.len() < most && !next.strips.start.is_multiple_of(STRIPS);
+            if is_next && fits {
+                last.strips.end = next.strips.end;
+            }
+            is_next && fits
+        });
     }
 }
