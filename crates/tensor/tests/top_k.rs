@@ -144,7 +144,7 @@ fn lists_that_come_and_go_do_not_change_each_others_scores() {
                 let newcomers = first..first + 1 + turn % 3;
                 chosen.add(newcomers.clone().map(|number| (number as usize, list_of(number))).collect());
                 open.extend(newcomers);
-                let has_left = |number: u32| stream.bits(50 * turn + number) % 4 == 0;
+                let has_left = |number: u32| stream.bits(50 * turn + number).is_multiple_of(4);
                 open.retain(|&number| !has_left(number));
                 chosen.retain(|number| !has_left(number as u32));
                 assert_eq!(chosen.is_empty(), open.is_empty());
