@@ -118,7 +118,7 @@ impl Work {
 /// rare ones. The list of a source has 600 tokens on average.
 pub(super) fn shortlist(vocabulary: usize) -> Shortlist {
     let linked = |source: usize| -> Vec<u32> {
-        let (links, count) = (Stream::new(2, 0, source as u32), (6 + 3000 / (source + 1)).min(100));
+        let (links, count) = (Stream::new(2, 0, source as u64), (6 + 3000 / (source + 1)).min(100));
         (0..count as u32).map(|i| word_of_text(vocabulary, &links, i)).collect()
     };
     let frequent = (FIRST_WORD..FIRST_WORD + 200).collect();
