@@ -13,8 +13,8 @@ use std::sync::{Mutex, PoisonError};
 pub enum Isa {
     /// Plain Rust, as compiled for the target's baseline.
     Portable = 1,
-    /// ARM's 128-bit vectors with fused multiply-add. Matrix products have kernels of their own; everything
-    /// else is plain Rust, which the compiler vectorises with NEON as it does for `Portable` there, so both
+    /// ARM's 128-bit vectors with fused multiply-add. Matrix products and cached attention have kernels of their own;
+    /// everything else is plain Rust, which the compiler vectorises with NEON as it does for `Portable` there, so both
     /// give the same bits.
     Neon = 2,
     /// 256-bit vectors with fused multiply-add.

@@ -37,6 +37,7 @@ impl<T> SharedMut<T> {
     }
 
     /// The address of element `index`.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn address(&self, index: usize) -> *const T {
         self.start.wrapping_add(index)

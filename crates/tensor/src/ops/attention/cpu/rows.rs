@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+#[cfg(target_arch = "x86_64")]
 use half::bf16;
 
 use crate::Array;

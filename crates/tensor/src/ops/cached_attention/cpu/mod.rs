@@ -4,13 +4,19 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod store;
 mod uniform;
 
+#[cfg(target_arch = "x86_64")]
+use avx2 as vectors;
 use half::bf16;
+#[cfg(target_arch = "aarch64")]
+use neon as vectors;
 
 use super::{CachedAttentionOptions, KeyValueRows};
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, Numbers, NumbersMut, SharedNumbers};
@@ -142,13 +148,14 @@ impl Workspace {
             // SAFETY: `avx512_fits` has checked AVX-512 and the head widths, and the rows have been checked.
             return unsafe { avx512::attend(stored, sizes, &mut buffers) };
         }
-        #[cfg(target_arch = "x86_64")]
-        if avx2_fits(sizes) {
-            // SAFETY: `avx2_fits` has checked AVX2 and the head widths, and the rows have been checked.
-            unsafe { avx2::score(values, starts, sizes, &mut buffers) };
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        if vectors_fit(sizes) {
+            // SAFETY: `vectors_fit` has checked the instruction set and the head widths, and the rows have been
+            // checked.
+            unsafe { vectors::score(values, starts, sizes, &mut buffers) };
             softmax(starts.len(), sizes, &mut buffers);
             // SAFETY: as above.
-            return unsafe { avx2::weighted_sum(values, starts, sizes, &mut buffers) };
+            return unsafe { vectors::weighted_sum(values, starts, sizes, &mut buffers) };
         }
         match values {
             Numbers::F32(stored) => attend_plainly(stored, starts, sizes, &mut buffers),
@@ -177,9 +184,10 @@ fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
     available && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
 }
 
-#[cfg(target_arch = "x86_64")]
-fn avx2_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
-    isa::current() >= Isa::Avx2 && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
+/// Whether the heads suit `vectors`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+fn vectors_fit(Sizes { d_k, d_v, .. }: Sizes) -> bool {
+    isa::current() != Isa::Portable && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
 }
 
 kernel! {
