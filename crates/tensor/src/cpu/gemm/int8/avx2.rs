@@ -11,7 +11,8 @@ use std::arch::x86_64::*;
 
 use super::kernel::{Left, Sums, prefetch_next_strip};
 use super::product::Block;
-use super::{DEPTH, STRIP, Tile};
+use super::rows::{MAGNITUDE, largest_magnitude, round};
+use super::{DEPTH, ROUND, STRIP, Tile, scale_of};
 use crate::cpu::gemm::Rectifier;
 
 /// Vectors of a strip's sums.
@@ -102,6 +103,56 @@ pub(super) unsafe fn store(
             }
         }
     }
+}
+
+/// Quantizes a row; returns its scale, and the sum of its integers.
+///
+/// # Safety
+/// The CPU must have AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn quantize_row(values: &[f32], out: &mut [i8]) -> (f32, i32) {
+    let (values, values_rest) = values.as_chunks::<32>();
+    let (out, out_rest) = out.as_chunks_mut::<32>();
+    let mut largest = [_mm256_setzero_si256(); 4];
+    for values in values {
+        for (largest, values) in largest.iter_mut().zip(values.as_chunks::<8>().0) {
+            // SAFETY: eight values.
+            let bits = unsafe { _mm256_loadu_si256(values.as_ptr().cast()) };
+            let bits = _mm256_and_si256(bits, _mm256_set1_epi32(MAGNITUDE as i32));
+            *largest = _mm256_max_epu32(*largest, bits);
+        }
+    }
+    let [a, b, c, d] = largest;
+    let eight = _mm256_max_epu32(_mm256_max_epu32(a, b), _mm256_max_epu32(c, d));
+    let four = _mm_max_epu32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
+    let two = _mm_max_epu32(four, _mm_unpackhi_epi64(four, four));
+    let one = _mm_max_epu32(two, _mm_shuffle_epi32::<1>(two));
+    let largest = (_mm_cvtsi128_si32(one) as u32).max(largest_magnitude(values_rest));
+    let (scale, inverse) = scale_of(f32::from_bits(largest));
+
+    // Eight integers, each in the low byte of its lane.
+    let integers = |values: &[f32; 8]| {
+        // SAFETY: eight values.
+        let values = _mm256_mul_ps(unsafe { _mm256_loadu_ps(values.as_ptr()) }, _mm256_set1_ps(inverse));
+        let bits = _mm256_castps_si256(_mm256_add_ps(values, _mm256_set1_ps(ROUND)));
+        _mm256_and_si256(bits, _mm256_set1_epi32(0xff))
+    };
+    let mut sums = _mm256_setzero_si256();
+    for (values, out) in values.iter().zip(out) {
+        let values = values.as_chunks::<8>().0;
+        let [a, b, c, d] = [0, 1, 2, 3].map(|i| integers(&values[i]));
+        let bytes = _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
+        // Each half of the vector was packed by itself: fours of a, b, c, d, then their other fours.
+        let bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+        let pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+        sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+        // SAFETY: 32 integers.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), bytes) };
+    }
+    let four = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+    let two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
+    let sum = _mm_cvtsi128_si32(two) + _mm_extract_epi32::<1>(two);
+    (scale, sum + round(values_rest, inverse, out_rest))
 }
 
 /// Some rows; each has `CHAINS` accumulators per column, so that no addition waits for the previous one.

@@ -1,9 +1,11 @@
-//! The int8 epilogue in AVX-512. For the plain Rust version in `product` the compiler emits gathers and
-//! detours through memory here.
+//! The int8 epilogue, and the quantization of rows, in AVX-512. For the plain Rust versions the compiler emits
+//! gathers and detours through memory here.
 
 use std::arch::x86_64::*;
 
-use super::{STRIP, product::Block};
+use super::product::Block;
+use super::rows::{MAGNITUDE, largest_magnitude, round};
+use super::{ROUND, STRIP, scale_of};
 use crate::cpu::gemm::Rectifier;
 use crate::cpu::simd::LANES;
 
@@ -42,4 +44,34 @@ pub(super) unsafe fn store(
             }
         }
     }
+}
+
+/// Quantizes a row; returns its scale, and the sum of its integers.
+///
+/// # Safety
+/// AVX-512 must be available.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn quantize_row(values: &[f32], out: &mut [i8]) -> (f32, i32) {
+    let (values, values_rest) = values.as_chunks::<LANES>();
+    let (out, out_rest) = out.as_chunks_mut::<LANES>();
+    let mut largest = _mm512_setzero_si512();
+    for values in values {
+        // SAFETY: sixteen values.
+        let bits = unsafe { _mm512_loadu_si512(values.as_ptr().cast()) };
+        largest = _mm512_max_epu32(largest, _mm512_and_si512(bits, _mm512_set1_epi32(MAGNITUDE as i32)));
+    }
+    let largest = _mm512_reduce_max_epu32(largest).max(largest_magnitude(values_rest));
+    let (scale, inverse) = scale_of(f32::from_bits(largest));
+    let mut sums = _mm512_setzero_si512();
+    for (values, out) in values.iter().zip(out) {
+        // SAFETY: sixteen values and integers.
+        unsafe {
+            let values = _mm512_mul_ps(_mm512_loadu_ps(values.as_ptr()), _mm512_set1_ps(inverse));
+            let bits = _mm512_castps_si512(_mm512_add_ps(values, _mm512_set1_ps(ROUND)));
+            let bytes = _mm512_cvtepi32_epi8(bits);
+            _mm_storeu_si128(out.as_mut_ptr().cast(), bytes);
+            sums = _mm512_add_epi32(sums, _mm512_cvtepi8_epi32(bytes));
+        }
+    }
+    (scale, _mm512_reduce_add_epi32(sums) + round(values_rest, inverse, out_rest))
 }

@@ -1,12 +1,18 @@
 //! Rows of activations quantized to int8, each with its scale.
 
 use super::{DEPTH, nearest, scale_of};
-use crate::cpu::simd::LANES;
+#[cfg(target_arch = "x86_64")]
+use super::{avx2, avx512};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::{self, Isa};
 use crate::cpu::threads::{SharedMut, is_inside_task, parallel};
 use crate::{Array, DType};
 
 /// Rows of memory after the last one: a kernel may read sixteen rows from any row on.
 const PADDING: usize = 15;
+
+/// All bits of an f32 but its sign.
+pub(super) const MAGNITUDE: u32 = 0x7fff_ffff;
 
 /// Minimum elements of a task.
 const TASK: usize = 4 * 1024;
@@ -83,30 +89,34 @@ impl Int8Rows {
     }
 }
 
-kernel! {
-    /// Quantizes a row; returns its scale, and the sum of its integers.
-    fn quantize_row(values: &[f32], out: &mut [i8]) -> (f32, i32) {
-        // Magnitudes compare like integers, and NaN is the largest of all.
-        let mut largest = [0_u32; LANES];
-        let (blocks, rest) = values.as_chunks::<LANES>();
-        for block in blocks {
-            for lane in 0..LANES {
-                largest[lane] = largest[lane].max(block[lane].to_bits() & 0x7fff_ffff);
-            }
+/// Quantizes a row; returns its scale, and the sum of its integers.
+fn quantize_row(values: &[f32], out: &mut [i8]) -> (f32, i32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: `isa::current()` is an instruction set of this machine.
+    unsafe {
+        match isa::current() {
+            Isa::Amx | Isa::Avx512 => return avx512::quantize_row(values, out),
+            Isa::AvxVnni | Isa::Avx2 => return avx2::quantize_row(values, out),
+            Isa::Neon | Isa::Portable => {}
         }
-        for (lane, value) in rest.iter().enumerate() {
-            largest[lane] = largest[lane].max(value.to_bits() & 0x7fff_ffff);
-        }
-        let mut top = 0;
-        for lane in largest {
-            top = top.max(lane);
-        }
-        let (scale, inverse) = scale_of(f32::from_bits(top));
-        let mut sum = 0;
-        for (out, &value) in out.iter_mut().zip(values) {
-            *out = nearest(value * inverse);
-            sum += i32::from(*out);
-        }
-        (scale, sum)
     }
+    let (scale, inverse) = scale_of(f32::from_bits(largest_magnitude(values)));
+    (scale, round(values, inverse, out))
+}
+
+/// The bits of the largest magnitude. Magnitudes compare like integers, and NaN is the largest of all.
+#[inline(always)]
+pub(super) fn largest_magnitude(values: &[f32]) -> u32 {
+    values.iter().map(|value| value.to_bits() & MAGNITUDE).max().unwrap_or(0)
+}
+
+/// Multiplies values by `inverse` and rounds them; returns the sum of the integers.
+#[inline(always)]
+pub(super) fn round(values: &[f32], inverse: f32, out: &mut [i8]) -> i32 {
+    let mut sum = 0;
+    for (out, &value) in out.iter_mut().zip(values) {
+        *out = nearest(value * inverse);
+        sum += i32::from(*out);
+    }
+    sum
 }

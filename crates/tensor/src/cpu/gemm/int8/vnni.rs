@@ -63,11 +63,15 @@ unsafe fn several_rows<const ROWS: usize>(left: Left<'_>, strip: &[Tile], out: &
         }
         at = at.wrapping_add(64);
     }
-    for ((sums, row_sum), out) in sums.iter().zip(left.sums).zip(out) {
-        let correction = _mm512_set1_epi32(row_sum << 7);
-        for (&sum, out) in sums.iter().zip(out.as_chunks_mut::<16>().0) {
-            // SAFETY: sixteen sums.
-            unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_sub_epi32(sum, correction)) };
+    // Arrays of known lengths: if sums were indexed by a variable, the loop above would store each in memory.
+    let row_sums: &[i32; ROWS] = left.sums.first_chunk().expect("a sum for each row");
+    let out: &mut [_; ROWS] = out.first_chunk_mut().expect("a row of sums for each row");
+    for row in 0..ROWS {
+        let correction = _mm512_set1_epi32(row_sums[row] << 7);
+        for side in 0..2 {
+            let sum = _mm512_sub_epi32(sums[row][side], correction);
+            // SAFETY: a strip's sums are two vectors.
+            unsafe { _mm512_storeu_si512(out[row].as_mut_ptr().add(side * 16).cast(), sum) };
         }
     }
     ROWS
