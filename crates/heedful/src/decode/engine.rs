@@ -35,9 +35,11 @@ use crate::models::Decoding;
 #[cfg(doc)]
 use crate::models::Restrict;
 
-/// Minimum number of rows of a team: with fewer, loading the weights costs more than synchronizing more
-/// threads. On 16 cores, 16 rows were faster than 8 and 32.
+/// Minimum number of rows of a team of several threads: with fewer, loading the weights costs more than
+/// synchronizing more threads. On 16 cores, 16 rows were faster than 8 and 32.
 const MIN_ROWS_PER_TEAM: usize = 16;
+/// Minimum number of rows of a team of one thread, which loads all weights alone.
+const MIN_ROWS_PER_THREAD: usize = 32;
 
 /// How long teams compute on their own before the caller sees their results.
 const RUN: Duration = Duration::from_millis(100);
@@ -167,8 +169,11 @@ impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
     fn team_count(&self, threads: usize) -> usize {
         let threads = threads.min(self.groups.len());
         let rows = self.waiting.rows() + self.groups.iter().map(Group::max_rows).sum::<usize>();
-        let most = rows / MIN_ROWS_PER_TEAM;
-        (1..=threads.min(most)).rev().find(|teams| threads.is_multiple_of(*teams)).unwrap_or(1)
+        let has_enough_rows = |teams: usize| {
+            rows >= teams * if teams == threads { MIN_ROWS_PER_THREAD } else { MIN_ROWS_PER_TEAM }
+        };
+        let mut divisors = (1..=threads).rev().filter(|teams| threads.is_multiple_of(*teams));
+        divisors.find(|&teams| has_enough_rows(teams)).unwrap_or(1)
     }
 
     /// Admits sentences and divides them among the groups of `teams` teams, the lightest group first. Groups
@@ -290,12 +295,14 @@ mod tests {
             let teams = engine.team_count(threads);
             engine.distribute(teams).iter().map(Vec::len).collect()
         };
-        const MIN: usize = MIN_ROWS_PER_TEAM;
-        assert_eq!(shares(2 * MIN - 1, 4), [2 * MIN - 1, 0, 0, 0]);
-        assert_eq!(shares(2 * MIN, 4), [MIN, MIN, 0, 0]);
-        assert_eq!(shares(4 * MIN - 1, 4), [2 * MIN, 2 * MIN - 1, 0, 0]);
-        assert_eq!(shares(4 * MIN, 4), [MIN; 4]);
-        assert_eq!(shares(3 * MIN, 3), [MIN, MIN, MIN, 0]);
+        const TEAM: usize = MIN_ROWS_PER_TEAM;
+        const THREAD: usize = MIN_ROWS_PER_THREAD;
+        assert_eq!(shares(2 * TEAM - 1, 4), [2 * TEAM - 1, 0, 0, 0]);
+        assert_eq!(shares(2 * TEAM, 4), [TEAM, TEAM, 0, 0]);
+        assert_eq!(shares(4 * THREAD - 1, 4), [2 * THREAD, 2 * THREAD - 1, 0, 0]);
+        assert_eq!(shares(4 * THREAD, 4), [THREAD; 4]);
+        assert_eq!(shares(3 * THREAD - 1, 3), [3 * THREAD - 1, 0, 0, 0]);
+        assert_eq!(shares(3 * THREAD, 3), [THREAD, THREAD, THREAD, 0]);
         assert_eq!(shares(300, 1), [300, 0, 0, 0]);
     }
 
