@@ -7,6 +7,8 @@ pub mod calculator;
 pub mod experiments;
 mod explanation;
 pub mod heads;
+pub mod inspect;
+pub mod lens;
 mod mask_file;
 mod options;
 mod pictures;

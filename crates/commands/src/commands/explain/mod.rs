@@ -7,6 +7,10 @@ mod model;
 
 mod example;
 
+mod lens;
+
+mod inspected;
+
 mod heads;
 mod prune;
 
@@ -58,6 +62,9 @@ Examples:
   heedful explain reader 'the <mask> drives' -o gap.svg
       classifiers, language models and masked language models
 
+  heedful explain lens run 'A dog runs.'
+      the predictions of every layer
+
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de
       statistics of each head, and the BLEU lost without it
@@ -70,6 +77,7 @@ Examples:
 
 #[derive(clap::Subcommand)]
 enum Command {
+    Lens(lens::Arguments),
     Heads(heads::Arguments),
     Prune(prune::Arguments),
     Example(example::Arguments),
@@ -83,6 +91,7 @@ enum Command {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         None => sentence::run(&arguments.sentence),
+        Some(Command::Lens(arguments)) => lens::run(arguments),
         Some(Command::Heads(arguments)) => heads::run(arguments),
         Some(Command::Prune(arguments)) => prune::run(arguments),
         Some(Command::Example(arguments)) => example::run(arguments),
