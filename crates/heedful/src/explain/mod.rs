@@ -3,6 +3,7 @@
 //! model: it computes attention from matrices that the user gives.
 
 mod alternatives;
+pub mod attribution;
 pub mod calculator;
 pub mod experiments;
 mod explanation;

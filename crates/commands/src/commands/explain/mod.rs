@@ -7,6 +7,7 @@ mod model;
 
 mod example;
 
+mod attribute;
 mod lens;
 
 mod inspected;
@@ -63,7 +64,8 @@ Examples:
       classifiers, language models and masked language models
 
   heedful explain lens run 'A dog runs.'
-      the predictions of every layer
+  heedful explain attribute run 'A dog runs.' -o dog.html
+      the predictions of every layer, and the tokens that a prediction comes from
 
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de
@@ -78,6 +80,7 @@ Examples:
 #[derive(clap::Subcommand)]
 enum Command {
     Lens(lens::Arguments),
+    Attribute(attribute::Arguments),
     Heads(heads::Arguments),
     Prune(prune::Arguments),
     Example(example::Arguments),
@@ -92,6 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         None => sentence::run(&arguments.sentence),
         Some(Command::Lens(arguments)) => lens::run(arguments),
+        Some(Command::Attribute(arguments)) => attribute::run(arguments),
         Some(Command::Heads(arguments)) => heads::run(arguments),
         Some(Command::Prune(arguments)) => prune::run(arguments),
         Some(Command::Example(arguments)) => example::run(arguments),
