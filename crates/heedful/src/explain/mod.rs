@@ -12,6 +12,7 @@ pub mod inspect;
 pub mod lens;
 mod mask_file;
 mod options;
+pub mod patching;
 mod pictures;
 mod texts;
 mod translated;

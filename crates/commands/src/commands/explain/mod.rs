@@ -9,6 +9,9 @@ mod example;
 
 mod attribute;
 mod lens;
+mod patch;
+
+mod contrast;
 
 mod inspected;
 
@@ -67,6 +70,9 @@ Examples:
   heedful explain attribute run 'A dog runs.' -o dog.html
       the predictions of every layer, and the tokens that a prediction comes from
 
+  heedful explain patch run 'A dog runs.' 'A cat runs.'
+      where the answer is decided
+
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de
       statistics of each head, and the BLEU lost without it
@@ -81,6 +87,7 @@ Examples:
 enum Command {
     Lens(lens::Arguments),
     Attribute(attribute::Arguments),
+    Patch(patch::Arguments),
     Heads(heads::Arguments),
     Prune(prune::Arguments),
     Example(example::Arguments),
@@ -96,6 +103,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         None => sentence::run(&arguments.sentence),
         Some(Command::Lens(arguments)) => lens::run(arguments),
         Some(Command::Attribute(arguments)) => attribute::run(arguments),
+        Some(Command::Patch(arguments)) => patch::run(arguments),
         Some(Command::Heads(arguments)) => heads::run(arguments),
         Some(Command::Prune(arguments)) => prune::run(arguments),
         Some(Command::Example(arguments)) => example::run(arguments),
