@@ -11,6 +11,7 @@ pub mod heads;
 pub mod inspect;
 pub mod lens;
 mod mask_file;
+pub mod neuron;
 mod options;
 pub mod patching;
 mod pictures;

@@ -9,6 +9,7 @@ mod example;
 
 mod attribute;
 mod lens;
+mod neuron;
 mod patch;
 
 mod contrast;
@@ -71,7 +72,8 @@ Examples:
       the predictions of every layer, and the tokens that a prediction comes from
 
   heedful explain patch run 'A dog runs.' 'A cat runs.'
-      where the answer is decided
+  heedful explain neuron run 'A dog runs.' --head decoder.0.cross.0
+      where the answer is decided, and the numbers behind one attention weight
 
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de
@@ -88,6 +90,7 @@ enum Command {
     Lens(lens::Arguments),
     Attribute(attribute::Arguments),
     Patch(patch::Arguments),
+    Neuron(neuron::Arguments),
     Heads(heads::Arguments),
     Prune(prune::Arguments),
     Example(example::Arguments),
@@ -104,6 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(Command::Lens(arguments)) => lens::run(arguments),
         Some(Command::Attribute(arguments)) => attribute::run(arguments),
         Some(Command::Patch(arguments)) => patch::run(arguments),
+        Some(Command::Neuron(arguments)) => neuron::run(arguments),
         Some(Command::Heads(arguments)) => heads::run(arguments),
         Some(Command::Prune(arguments)) => prune::run(arguments),
         Some(Command::Example(arguments)) => example::run(arguments),
