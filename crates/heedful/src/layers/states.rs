@@ -51,7 +51,7 @@ pub enum StateSite {
 #[derive(Clone, Debug, Default)]
 pub struct States(Vec<(StateSite, Tensor)>);
 
-/// What a pass records and replaces.
+/// The recorded and replaced states of a pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StateHooks {
     pub(super) recorded: Option<States>,

@@ -1,6 +1,6 @@
 //! `heedful explain attribute`: the contributions of input tokens to predictions.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use heedful::explain::attribution::{Attribution, AttributionMethod, AttributionOptions, Reduction};
 
@@ -28,12 +28,13 @@ pub(super) struct Arguments {
     /// How contributions are computed
     #[arg(long, value_enum, default_value = "integrated-gradients")]
     method: MethodName,
-    /// Steps of integrated-gradients; more steps reduce the completeness error
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    steps: usize,
-    /// The score of a token from the contributions of the dimensions of its vector
-    #[arg(long, value_enum, default_value = "sum")]
-    reduction: ReductionName,
+    /// Steps of integrated-gradients; more steps reduce the completeness error [default: 64]
+    #[arg(long, value_name = "N")]
+    steps: Option<usize>,
+    /// The score of a token from the contributions of the dimensions of its vector, for gradient-x-input and
+    /// integrated-gradients [default: sum]
+    #[arg(long, value_enum)]
+    reduction: Option<ReductionName>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -64,6 +65,7 @@ Examples:
   heedful explain attribute news 'shares fell after the report' --target business -o news.html";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    arguments.check()?;
     let opened = arguments.inspect.open("attribution")?;
     let text = opened.text(&arguments.text, arguments.target.as_deref())?;
     let attribution = Attribution::new(&text, &arguments.options())?;
@@ -80,6 +82,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
+    /// Refuses flags that the method does not use.
+    fn check(&self) -> Result<()> {
+        if self.steps.is_some() && self.method != MethodName::IntegratedGradients {
+            bail!("--steps is only for integrated-gradients: leave it out");
+        }
+        if self.reduction.is_some() && matches!(self.method, MethodName::Rollout | MethodName::Occlusion) {
+            bail!("--reduction is only for gradient-x-input and integrated-gradients: leave it out");
+        }
+        Ok(())
+    }
+
     fn options(&self) -> AttributionOptions {
         AttributionOptions {
             method: match self.method {
@@ -88,10 +101,10 @@ impl Arguments {
                 MethodName::Rollout => AttributionMethod::Rollout,
                 MethodName::Occlusion => AttributionMethod::Occlusion,
             },
-            steps: self.steps,
+            steps: self.steps.unwrap_or(AttributionOptions::default().steps),
             reduction: match self.reduction {
-                ReductionName::Sum => Reduction::Sum,
-                ReductionName::L2 => Reduction::L2,
+                None | Some(ReductionName::Sum) => Reduction::Sum,
+                Some(ReductionName::L2) => Reduction::L2,
             },
         }
     }

@@ -11,11 +11,11 @@ use super::model::Model;
 
 impl Opened {
     /// Both texts, and the prediction in which their answers differ. `answers` are the given ones.
-    pub(super) fn contrast<'o>(
-        &'o self,
+    pub(super) fn contrast(
+        &self,
         texts: [&str; 2],
         answers: [Option<&str>; 2],
-    ) -> Result<([Inspected<'o>; 2], Contrast)> {
+    ) -> Result<([Inspected<'_>; 2], Contrast)> {
         if let Model::Translator(translator) = &self.model {
             return self.translations(translator, texts, answers);
         }

@@ -73,7 +73,7 @@ impl InspectArguments {
 
 impl Opened {
     /// A text and the model's own output for it, or the given one.
-    pub(super) fn text<'o>(&'o self, text: &str, target: Option<&str>) -> Result<Inspected<'o>> {
+    pub(super) fn text(&self, text: &str, target: Option<&str>) -> Result<Inspected<'_>> {
         if text.trim().is_empty() {
             bail!("the text is blank: give a text to explain");
         }

@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     /// The text whose run is changed
     #[arg(value_name = "TEXT")]
     corrupted: String,
-    /// What is replaced
+    /// The unit that a patch replaces
     #[arg(long, value_enum, default_value = "states")]
     unit: UnitName,
     /// The answer: a translation, a label, or a token [default: the model's for the clean text]

@@ -25,7 +25,7 @@ use super::inspect::{Inspected, Prediction};
 use crate::layers::{LayerName, StackSide, StateSite, States};
 use crate::{Error, Result};
 
-/// What a patch replaces.
+/// The unit that a patch replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PatchUnit {
@@ -49,7 +49,7 @@ pub struct Contrast {
 /// The effect of every patch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Patching {
-    /// What was replaced.
+    /// The unit that was replaced.
     pub unit: PatchUnit,
     /// The answer of the clean text.
     pub answer: Prediction,
