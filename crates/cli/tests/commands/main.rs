@@ -19,6 +19,7 @@ mod distributed;
 mod doctor;
 mod evaluate;
 mod explain;
+mod explain_states;
 mod export;
 mod finetune;
 mod flags;

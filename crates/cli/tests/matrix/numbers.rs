@@ -26,8 +26,21 @@ pub(crate) enum Texts {
     Found,
 }
 
-/// Keys that are not compared: times, checksums, names and sizes, and positions of maxima.
-const IGNORED_KEYS: [&str; 7] = ["seconds", "timings", "checksum", "model", "bytes", "compute", "alignment"];
+/// Keys that are not compared: times, checksums, names and sizes, positions of maxima, and ratios whose
+/// denominator may be near zero.
+const IGNORED_KEYS: [&str; 11] = [
+    "seconds",
+    "timings",
+    "checksum",
+    "model",
+    "bytes",
+    "compute",
+    "alignment",
+    "id",
+    "rank",
+    "relative_error",
+    "effects",
+];
 
 /// The largest distance between numbers at the same paths; `None` if the results have different shapes, or
 /// texts that must not differ.

@@ -143,7 +143,8 @@ impl Use {
         let has = |name: &str| {
             self.command.get_arguments().any(|a| a.get_long() == Some(name) && !a.is_required_set())
         };
-        let sets = [&[][..], &["text"], &["label-text"], &["src"], &["src", "tgt"], &["src", "ref"]];
+        let sets =
+            [&[][..], &["text"], &["label-text"], &["src"], &["src", "tgt"], &["src", "ref"], &["sentence"]];
         let input = |name: &&str| [format!("--{name}"), format!("./{name}")];
         let sets: Vec<Extra> = sets
             .iter()
@@ -207,12 +208,14 @@ impl Use {
             "SEED" => &["7"],
             "N|auto" => &["2"],
             "I/N|auto" => &["1/2"],
-            "HEAD" => &["cross.0.0", "enc.0.0"],
+            "HEAD" => &["cross.0.0", "enc.0.0", "dec.0.0"],
             "HEAD|mean" => &["mean", "0"],
             "LAYER" => &["encoder.0", "decoder.0"],
             "LIST" => &["all"],
             "[KIND=]FILE" => return MASKS.get(n).map(|mask| mask.split('|').map(str::to_owned).collect()),
             "TEXT" if id == "prompt" || id == "target" => &["der Hund"],
+            "TEXT" if id == "corrupted" => &["the dog sees <mask>"],
+            "TEXT" if id == "wrong" => &["a", "dog"],
             "TEXT" | "TEXT|FILE|-" | "PHRASE" => &["the cat sees <mask>", "the dog"],
             "HYP" => &["./tgt"],
             "OTHER_HYP" => &["./ref"],

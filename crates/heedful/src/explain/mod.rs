@@ -1,14 +1,22 @@
 //! Attention weights of a model as data and pictures: for one sentence ([`Explanation`] and its views) and
 //! per head over a corpus ([`heads`]), with an HTML page that shows explanations. [`calculator`] needs no
 //! model: it computes attention from matrices that the user gives.
+//!
+//! The states of Transformers: [`inspect`] is a text in a model; [`lens`], [`attribution`], [`patching`] and
+//! [`neuron`] run it with recorded and replaced states.
 
 mod alternatives;
+pub mod attribution;
 pub mod calculator;
 pub mod experiments;
 mod explanation;
 pub mod heads;
+pub mod inspect;
+pub mod lens;
 mod mask_file;
+pub mod neuron;
 mod options;
+pub mod patching;
 mod pictures;
 mod texts;
 mod translated;

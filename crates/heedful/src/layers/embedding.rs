@@ -17,7 +17,7 @@ use heedful_tensor::ops::{self, EmbeddingOptions, NO_TOKEN};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Channels, Init, Param, Params, Ragged, Tensor};
 
-use super::{Normalization, Pass, PositionalEncoding};
+use super::{Normalization, Pass, PositionalEncoding, StackSide, StateSite};
 
 /// A table of token vectors, and the positional encodings that are added to them.
 #[derive(Clone)]
@@ -28,6 +28,8 @@ pub struct Embedding {
     scale: f32,
     norm: Option<Normalization>,
     start: Start,
+    /// The stack that it belongs to, if the pass may record its token vectors.
+    stack: Option<StackSide>,
 }
 
 /// The vector of the first token of a sequence.
@@ -56,7 +58,7 @@ impl Embedding {
     pub fn new(table: Param, position: PositionalEncoding, dropout: f32) -> Embedding {
         let [_, d] = table.shape();
         let scale = (d as f32).sqrt();
-        Embedding { table, position, dropout, scale, norm: None, start: Start::Token }
+        Embedding { table, position, dropout, scale, norm: None, start: Start::Token, stack: None }
     }
 
     /// The same layer without the factor √d.
@@ -74,12 +76,18 @@ impl Embedding {
         Embedding { start: Start::Zero, ..self }
     }
 
+    /// The same layer as the input of a stack.
+    pub(crate) fn feeding(self, stack: StackSide) -> Embedding {
+        Embedding { stack: Some(stack), ..self }
+    }
+
     /// The vectors of `ids`, the concatenated tokens of `sequences`.
     pub fn forward(&self, ids: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let is_first = || sequences.positions().map(|position| position == 0);
         let ids = self.replace_first(ids, is_first);
         let dropout = pass.dropout(self.dropout);
         let sums = ops::embedding(&ids, sequences, &self.table, self.options(dropout, pass));
+        let sums = self.with_replaced_tokens(sums, sequences, pass);
         self.normed(sums, dropout, pass)
     }
 
@@ -89,6 +97,21 @@ impl Embedding {
         let dropout = pass.dropout(self.dropout);
         let sums = ops::embedding_at(&ids, positions, &self.table, self.options(dropout, pass));
         self.normed(sums, dropout, pass)
+    }
+
+    /// The sums of token vectors and positions, after the pass has recorded or replaced the token vectors.
+    fn with_replaced_tokens(&self, sums: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let Some(stack) = self.stack else { return sums };
+        let options = self.options(Dropout::NONE, pass);
+        let positions = || {
+            let no_tokens = vec![NO_TOKEN; sequences.tokens()];
+            ops::embedding(&no_tokens, sequences, &self.table, options).detached()
+        };
+        let tokens = || ops::subtract(&sums.detached(), &positions());
+        match pass.optional_state(StateSite::Tokens(stack), tokens) {
+            Some(tokens) => ops::add(&tokens, &positions()),
+            None => sums,
+        }
     }
 
     /// The ids, with `NO_TOKEN` for first tokens whose vector is zero.

@@ -5,6 +5,7 @@ mod heads;
 mod masks;
 mod pass;
 mod recording;
+mod states;
 
 mod attention;
 mod batch_norm;
@@ -42,6 +43,8 @@ pub use recording::TooManyWeights;
 pub(crate) use score::ScoreName;
 #[doc(hidden)]
 pub use score::{AttentionScore, Scorer};
+#[doc(hidden)]
+pub use states::{StackSide, StateSite, States};
 #[doc(hidden)]
 pub use tying::Tying;
 pub(crate) use tying::embedding_tables;

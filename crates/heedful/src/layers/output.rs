@@ -2,7 +2,7 @@
 //! tied to an embedding. The bias is optional; it learns the frequencies of the tokens.
 
 use heedful_tensor::ops::{self, CrossEntropy, Projection};
-use heedful_tensor::{Init, Param, Params, Tensor};
+use heedful_tensor::{Init, Param, Params, Tensor, tape};
 
 use super::Pass;
 
@@ -33,6 +33,11 @@ impl OutputProjection {
     /// Logits in the pass's type, with gradient.
     pub fn logits(&self, states: &Tensor, pass: &Pass) -> Tensor {
         ops::project(states, self.projection(), pass.compute())
+    }
+
+    /// Logits with gradient if the tape records, else in f32 as for inference.
+    pub(crate) fn inspected(&self, states: &Tensor, pass: &Pass) -> Tensor {
+        if tape::is_recording() { self.logits(states, pass) } else { self.scores(states, pass) }
     }
 
     /// Logits in f32 for inference.

@@ -17,6 +17,7 @@ use heedful_tensor::{Compute, DType, Precision, Ragged, Tensor, tape};
 
 use super::masks::{AttentionMask, GivenMasks, MaskFault};
 use super::recording::{RecordedRows, RecordedValues, Recording};
+use super::states::{StackSide, StateHooks, StateSite, States};
 use super::{AttentionMap, AttentionRole, AttentionSite, BatchStatistics, HeadName, TooManyWeights};
 
 /// One forward pass, for training or for inference.
@@ -31,6 +32,16 @@ pub struct Pass {
     masks: GivenMasks,
     /// Pruned heads: their output is zero. `None` in nearly every pass.
     removed: Option<Arc<[HeadName]>>,
+    /// Recorded and replaced states. `None` in nearly every pass.
+    states: Option<StateHooks>,
+    tape: TapeUse,
+}
+
+/// Whether a pass without dropout records operations on the tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TapeUse {
+    InTraining,
+    Always,
 }
 
 /// The random streams of a training pass.
@@ -55,6 +66,8 @@ impl Pass {
             statistics: Vec::new(),
             masks: GivenMasks::default(),
             removed: None,
+            states: None,
+            tape: TapeUse::InTraining,
         }
     }
 
@@ -69,7 +82,17 @@ impl Pass {
             statistics: Vec::new(),
             masks: GivenMasks::default(),
             removed: None,
+            states: None,
+            tape: TapeUse::InTraining,
         }
+    }
+
+    /// A pass without dropout whose operations are recorded on the tape, for gradients with respect to
+    /// states.
+    #[doc(hidden)]
+    pub fn with_gradients() -> Pass {
+        let pass = Pass::inference(DType::F32);
+        Pass { compute: Compute::training(DType::F32), tape: TapeUse::Always, ..pass }
     }
 
     /// The same pass, recording the weights of every attention layer.
@@ -133,6 +156,68 @@ impl Pass {
     #[doc(hidden)]
     pub fn without_heads(self, heads: &[HeadName]) -> Pass {
         Pass { removed: (!heads.is_empty()).then(|| heads.into()), ..self }
+    }
+
+    /// The same pass, recording its states.
+    #[doc(hidden)]
+    pub fn recording_states(mut self) -> Pass {
+        self.states.get_or_insert_default().recorded = Some(States::default());
+        self
+    }
+
+    /// The same pass with these states in place of the computed ones.
+    #[doc(hidden)]
+    pub fn replacing(mut self, states: Vec<(StateSite, Tensor)>) -> Pass {
+        self.states.get_or_insert_default().replaced = states;
+        self
+    }
+
+    /// A state that was just computed: records it, and returns it or its replacement.
+    #[doc(hidden)]
+    pub(crate) fn state(&mut self, site: StateSite, computed: Tensor) -> Tensor {
+        let Some(hooks) = &mut self.states else { return computed };
+        let state = hooks.replacement(site, &computed).unwrap_or(computed);
+        hooks.record(site, || state.clone());
+        state
+    }
+
+    /// As [`Pass::state`], for a state that is computed only if a pass records or replaces states; `None`
+    /// unless it is replaced.
+    #[doc(hidden)]
+    pub(crate) fn optional_state(
+        &mut self,
+        site: StateSite,
+        computed: impl FnOnce() -> Tensor,
+    ) -> Option<Tensor> {
+        let hooks = self.states.as_mut()?;
+        let computed = computed();
+        let replacement = hooks.replacement(site, &computed);
+        hooks.record(site, || replacement.clone().unwrap_or(computed));
+        replacement
+    }
+
+    /// Records a state that cannot be replaced, if this pass records states.
+    #[doc(hidden)]
+    pub(crate) fn record_state(&mut self, site: StateSite, state: impl FnOnce() -> Tensor) {
+        if let Some(hooks) = &mut self.states {
+            hooks.record(site, state);
+        }
+    }
+
+    /// How many blocks of a stack need not be computed, because a later state is replaced.
+    #[doc(hidden)]
+    pub(crate) fn unused_blocks(&self, stack: StackSide) -> usize {
+        match &self.states {
+            Some(hooks) if self.recording.is_none() => hooks.unused_blocks(stack),
+            _ => 0,
+        }
+    }
+
+    /// The states recorded so far.
+    #[doc(hidden)]
+    pub fn take_states(&mut self) -> States {
+        let recorded = self.states.as_mut().and_then(|hooks| hooks.recorded.as_mut());
+        recorded.map(std::mem::take).unwrap_or_default()
     }
 
     /// The pruned heads of a layer; `None` for a layer with all its heads.
@@ -211,7 +296,8 @@ impl Pass {
 
     /// Runs `work`; at inference without recording on the tape.
     pub fn within<R>(&mut self, work: impl FnOnce(&mut Pass) -> R) -> R {
-        if self.random.is_some() { work(self) } else { tape::no_grad(|| work(self)) }
+        let is_recorded = self.random.is_some() || self.tape == TapeUse::Always;
+        if is_recorded { work(self) } else { tape::no_grad(|| work(self)) }
     }
 
     /// Which weights an attention layer with `heads` heads must return. A layer that would exceed the limit

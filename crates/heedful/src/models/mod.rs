@@ -10,6 +10,8 @@ mod migrate;
 
 mod model;
 
+mod inspect;
+
 mod device;
 
 pub(crate) mod config;
@@ -30,5 +32,6 @@ pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
 pub(crate) use device::default_precision;
 pub use device::{ChosenDevice, DeviceChoice, PlacementError};
+pub use inspect::Inspect;
 pub use migrate::{DecoderState, Migrate};
 pub use model::{BrokenModel, Decoding, Encode, Generate, Label, LogitsRequest, Model, Restrict, Row};

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use heedful_tensor::ops::{self, CrossEntropy, TopK};
 use heedful_tensor::{Params, Precision, Ragged, Rounding, Tensor};
 
+use super::inspect::Inspect;
 use super::migrate::Migrate;
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
@@ -56,6 +57,11 @@ pub trait Generate: Model {
 
     /// Starts decoding without sentences, with matrix products in this precision.
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_>;
+
+    /// This model as [`Inspect`], if its states can be recorded and replaced.
+    fn as_inspect(&self) -> Option<&dyn Inspect> {
+        None
+    }
 
     /// Every attention head that can be masked out; empty if the model has none.
     fn heads(&self) -> Vec<HeadName> {
@@ -251,6 +257,10 @@ macro_rules! forward_to_inner {
 
             fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
                 (**self).start(compute)
+            }
+
+            fn as_inspect(&self) -> Option<&dyn Inspect> {
+                (**self).as_inspect()
             }
 
             fn heads(&self) -> Vec<HeadName> {

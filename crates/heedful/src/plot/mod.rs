@@ -18,6 +18,7 @@ mod bar_chart;
 mod legend;
 mod line_chart;
 mod row;
+mod token_grid;
 
 #[cfg(feature = "png")]
 mod png;
@@ -38,3 +39,4 @@ pub use png::{Png, PngError, png};
 pub use report::{AttentionGrid, Fact, Picture, Report, Status, Table};
 pub use report::{PictureGroup, SampleHistory, SettingsGroup};
 pub(crate) use row::row_svg;
+pub use token_grid::{TokenCell, token_grid_svg};

@@ -1,45 +1,62 @@
-//! `heedful explain heads`: statistics of every attention head over a corpus.
+//! `heedful explain heads`: statistics of every attention head over a corpus, or its functions on one text.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::explain::heads::{HeadReport, HeadSurvey, ReferenceAlignment};
+use heedful::explain::heads::{HeadFunctions, HeadReport, HeadSurvey, ReferenceAlignment};
 use heedful::plot::{Fact, Report, Status};
+use heedful::store::output::OutputFile;
 use heedful::tasks::translate::Translator;
 
 use super::input::{aligned_lines, check_lengths, lines};
+use super::model::{Model, task_of};
 use super::output::Format;
 use crate::long_text::MaxTokens;
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet};
 
-/// Measure every attention head over a corpus, and how well it agrees with word alignments
+/// Measure every attention head over a corpus, or its function on one text
 ///
 /// For each head: entropy in bits, confidence (its largest weight), distance in tokens, and the share of
 /// its attention on the previous, the same and the next token and on separators (punctuation, <bos>,
 /// <eos>). With --alignments, also precision, recall and alignment error rate (AER) of every head and layer
 /// with cross attention.
+///
+/// With --sentence instead of --src and --tgt, for a model of the Transformer family of any task: the mean
+/// weight of each head on the previous token and, in cross attention, on the source tokens that the model
+/// aligns; and on random tokens, written twice, the weight of the same token in the first copy (duplicate)
+/// and of the token after it (induction).
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Folder of a translator or of its training run, or its package (`heedful pack`)
+    /// Folder of a translator (with --sentence, of a model of any task) or of its training run, or its package
+    /// (`heedful pack`)
     model: PathBuf,
     /// Source text, one sentence per line
-    #[arg(long, value_name = "FILE")]
-    src: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "sentence", requires = "tgt")]
+    src: Option<PathBuf>,
     /// Target text: line n translates line n of the source
-    #[arg(long, value_name = "FILE")]
-    tgt: PathBuf,
+    #[arg(long, value_name = "FILE", requires = "src")]
+    tgt: Option<PathBuf>,
     /// Reference alignments, one line per pair: 0-0 links source word 0 and target word 0 (sure), 0?0 or 0p0
     /// is a possible link; words are separated by white space and count from 0
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "src")]
     alignments: Option<PathBuf>,
     /// Use the first N sentences only
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "src", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
+    /// Measure the functions of heads on this text, and on random tokens
+    #[arg(long, value_name = "TEXT", conflicts_with = "src")]
+    sentence: Option<String>,
+    /// Number of random tokens, which are written twice [default: 25]
+    #[arg(long, value_name = "N", conflicts_with = "src")]
+    random_tokens: Option<usize>,
+    /// Seed of the random tokens [default: 1]
+    #[arg(long, value_name = "SEED", conflicts_with = "src")]
+    seed: Option<u64>,
     /// Print CSV instead of a table
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     csv: bool,
@@ -62,16 +79,24 @@ pub(super) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   heedful explain heads run --src valid.en --tgt valid.de -o heads.html
-  heedful explain heads run --src valid.en --tgt valid.de --alignments valid.align --limit 500 --csv";
+  heedful explain heads run --src valid.en --tgt valid.de --alignments valid.align --limit 500 --csv
+  heedful explain heads writer --sentence 'Once upon a time'";
+
+/// Random tokens if their number is not given.
+const RANDOM_TOKENS: usize = 25;
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
     arguments.machine.set_up_cpu("measuring heads", arguments.quiet.verbosity())?;
-    let files = [&arguments.model, &arguments.src, &arguments.tgt].into_iter().chain(&arguments.alignments);
+    let files = [&arguments.model].into_iter().chain(&arguments.src).chain(&arguments.tgt);
+    let files = files.chain(&arguments.alignments);
     let inputs: Vec<&Path> = files.map(PathBuf::as_path).collect();
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
-    let (sources, targets) = aligned_lines(&arguments.src, &arguments.tgt)?;
+    let (Some(src), Some(tgt)) = (&arguments.src, &arguments.tgt) else {
+        return arguments.functions(output, format);
+    };
+    let (sources, targets) = aligned_lines(src, tgt)?;
     let links = arguments.links(sources.len())?;
     let mut translator = Translator::open(&arguments.model)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
@@ -98,6 +123,35 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
+    /// Measures the functions of heads on one text.
+    fn functions(&self, output: Option<OutputFile>, format: Option<Format>) -> Result<()> {
+        let sentence = self.sentence.as_deref().unwrap_or_default();
+        if sentence.trim().is_empty() {
+            bail!("--sentence is blank: give it a text");
+        }
+        let model = Model::open(&self.model, task_of(&self.model)?, self.max_tokens.tokens, &[])?;
+        let text = model.inspected(sentence, None, self.machine.precision())?;
+        let random_tokens = self.random_tokens.unwrap_or(RANDOM_TOKENS);
+        let functions = HeadFunctions::new(&text, random_tokens, self.seed.unwrap_or(1))?;
+        if let (Some(file), Some(format)) = (output, format) {
+            let contents = match format {
+                Format::Csv => functions.to_csv(),
+                Format::Json => serde_json::to_string(&functions)?,
+                _ => functions.report(&format!("{}: {sentence}", self.model.display())).to_html(),
+            };
+            file.finish_with(contents.as_bytes())?;
+        }
+        let mut out = io::stdout().lock();
+        if self.csv {
+            out.write_all(functions.to_csv().as_bytes())?;
+        } else if self.json {
+            writeln!(out, "{}", serde_json::to_string(&functions)?)?;
+        } else {
+            out.write_all(functions.table().to_markdown().as_bytes())?;
+        }
+        Ok(out.flush()?)
+    }
+
     fn links(&self, sentences: usize) -> Result<Option<Vec<ReferenceAlignment>>> {
         let Some(path) = &self.alignments else { return Ok(None) };
         let lines = lines(path)?;

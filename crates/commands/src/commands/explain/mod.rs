@@ -7,6 +7,15 @@ mod model;
 
 mod example;
 
+mod attribute;
+mod lens;
+mod neuron;
+mod patch;
+
+mod contrast;
+
+mod inspected;
+
 mod heads;
 mod prune;
 
@@ -58,6 +67,14 @@ Examples:
   heedful explain reader 'the <mask> drives' -o gap.svg
       classifiers, language models and masked language models
 
+  heedful explain lens run 'A dog runs.'
+  heedful explain attribute run 'A dog runs.' -o dog.html
+      the predictions of every layer, and the tokens that a prediction comes from
+
+  heedful explain patch run 'A dog runs.' 'A cat runs.'
+  heedful explain neuron run 'A dog runs.' --head decoder.0.cross.0
+      where the answer is decided, and the numbers behind one attention weight
+
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de
       statistics of each head, and the BLEU lost without it
@@ -70,6 +87,10 @@ Examples:
 
 #[derive(clap::Subcommand)]
 enum Command {
+    Lens(lens::Arguments),
+    Attribute(attribute::Arguments),
+    Patch(patch::Arguments),
+    Neuron(neuron::Arguments),
     Heads(heads::Arguments),
     Prune(prune::Arguments),
     Example(example::Arguments),
@@ -83,6 +104,10 @@ enum Command {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.command {
         None => sentence::run(&arguments.sentence),
+        Some(Command::Lens(arguments)) => lens::run(arguments),
+        Some(Command::Attribute(arguments)) => attribute::run(arguments),
+        Some(Command::Patch(arguments)) => patch::run(arguments),
+        Some(Command::Neuron(arguments)) => neuron::run(arguments),
         Some(Command::Heads(arguments)) => heads::run(arguments),
         Some(Command::Prune(arguments)) => prune::run(arguments),
         Some(Command::Example(arguments)) => example::run(arguments),

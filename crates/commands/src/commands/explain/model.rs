@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use heedful::explain::{ExplainOptions, Explanation};
+use heedful::models::HeadName;
 use heedful::tasks::Task;
 use heedful::tasks::classify::Classifier;
 use heedful::tasks::folder::ModelFolder;
@@ -50,12 +51,17 @@ pub(super) fn task_of(folder: &Path) -> Result<Task> {
 }
 
 impl Model {
-    pub(super) fn open(folder: &Path, task: Task, arguments: &SentenceArguments) -> Result<Model> {
-        let tokens = arguments.max_tokens.tokens;
+    /// Opens a model for texts of at most `tokens` tokens; `without_heads` are checked.
+    pub(super) fn open(
+        folder: &Path,
+        task: Task,
+        tokens: Option<usize>,
+        without_heads: &[HeadName],
+    ) -> Result<Model> {
         let mut model = match task {
             Task::Translate => {
                 let translator = Translator::open(folder)?;
-                translator.model().check_heads(&arguments.without_head)?;
+                translator.model().check_heads(without_heads)?;
                 Model::Translator(Box::new(translator))
             }
             Task::Classify => Model::Classifier(Box::new(Classifier::open(folder)?)),

@@ -140,7 +140,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     if texts.iter().all(|text| text.trim().is_empty()) {
         bail!("the text is blank: give a text to explain");
     }
-    let opened = Model::open(model, task, arguments)?;
+    let opened = Model::open(model, task, arguments.max_tokens.tokens, &arguments.without_head)?;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), texts.len());
     let explanations = opened.explain(&texts, arguments, &options, |number| {
         bar.show(number, 0.0, || format!("explaining text {}", number + 1));

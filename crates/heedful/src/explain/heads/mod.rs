@@ -4,6 +4,7 @@
 
 mod agreement;
 mod examples;
+mod functions;
 mod links;
 mod pictures;
 mod report;
@@ -12,6 +13,7 @@ mod survey;
 
 pub use agreement::Agreement;
 pub use examples::HeadExample;
+pub use functions::{HeadFunction, HeadFunctions};
 pub use links::{ReferenceAlignment, ReferenceAlignmentError};
 pub use report::{HeadReport, HeadRow, LayerRow};
 pub use statistics::HeadStatistics;

@@ -14,7 +14,7 @@ use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
 use super::block_cache::BlockCache;
-use crate::layers::{AttentionMap, AttentionRole, AttentionScore, AttentionSite, Linear, Pass};
+use crate::layers::{AttentionMap, AttentionRole, AttentionScore, AttentionSite, Linear, Pass, StateSite};
 
 /// The encoder's output, which the decoder attends to.
 #[derive(Clone)]
@@ -157,13 +157,18 @@ impl MultiHeadAttention {
             weights: pass.weights(self.site.role, self.heads, query_sequences, key_sequences),
             rounding: pass.compute().precision.rounding(),
         };
+        let layer = self.site.layer_name();
+        for (site, view) in [(StateSite::Queries(layer), &queries), (StateSite::Keys(layer), &keys)] {
+            pass.record_state(site, || ops::columns(&view.tensor, view.columns.clone()));
+        }
         let attended = ops::attention(queries, keys, values, query_sequences, key_sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (query_sequences.clone(), key_sequences.clone());
             let (site, scores) = (self.site.clone(), attended.scores);
             pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
-        self.project_heads(attended.context, pass)
+        let context = pass.state(StateSite::Heads(layer), attended.context);
+        self.project_heads(context, pass)
     }
 
     /// As [`MultiHeadAttention::forward`] for one query per row, each with the cached keys and values that it

@@ -28,7 +28,7 @@ pub(crate) mod slots;
 
 mod recipe;
 
-use heedful_tensor::ops::CrossEntropy;
+use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{Params, Precision, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, SelfAttention};
@@ -47,9 +47,9 @@ pub(crate) use {StackConfig as Encoder, TransformerConfig as EncoderDecoder};
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side, check_side};
 use crate::layers::{
-    Embedding, HeadError, HeadName, OutputProjection, Pass, PositionalEncoding, embedding_tables,
+    Embedding, HeadError, HeadName, OutputProjection, Pass, PositionalEncoding, StackSide, embedding_tables,
 };
-use crate::models::{ConfigError, Decoding, Generate, Model};
+use crate::models::{ConfigError, Decoding, Generate, Inspect, Model};
 
 /// An encoder-decoder with its parameters.
 pub struct Transformer {
@@ -72,8 +72,12 @@ impl Transformer {
         let position = |name| PositionalEncoding::new(&params, name, config.positions, config.d_model);
         let [source_position, target_position] = ["source_position", "target_position"].map(position);
         let (encoder, decoder) = (config.encoder(), config.decoder());
-        let source_embedding = encoder.embedding(&params, "source_embedding", source, source_position);
-        let target_embedding = decoder.embedding(&params, "target_embedding", target, target_position);
+        let source_embedding = encoder
+            .embedding(&params, "source_embedding", source, source_position)
+            .feeding(StackSide::Encoder);
+        let target_embedding = decoder
+            .embedding(&params, "target_embedding", target, target_position)
+            .feeding(StackSide::Decoder);
         Ok(Transformer {
             source_embedding,
             target_embedding: match config.special.start_from_zero {
@@ -180,6 +184,10 @@ impl Generate for Transformer {
         self.start_without_heads(compute, &[])
     }
 
+    fn as_inspect(&self) -> Option<&dyn Inspect> {
+        Some(self)
+    }
+
     fn heads(&self) -> Vec<HeadName> {
         self.config.heads()
     }
@@ -190,6 +198,20 @@ impl Generate for Transformer {
 
     fn start_without_heads(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
         Box::new(decoding::CachedDecoding::new(self, compute, heads))
+    }
+}
+
+impl Inspect for Transformer {
+    fn stacks(&self) -> Vec<(StackSide, usize)> {
+        let TransformerConfig { encoder_layers, decoder_layers, .. } = self.config;
+        vec![(StackSide::Encoder, encoder_layers), (StackSide::Decoder, decoder_layers)]
+    }
+
+    fn logits_at(&self, batch: &Batch, predictions: &[usize], pass: &mut Pass) -> Tensor {
+        pass.within(|pass| {
+            let states = self.states(batch, pass);
+            self.output.inspected(&ops::gather_rows(&states, predictions), pass)
+        })
     }
 }
 

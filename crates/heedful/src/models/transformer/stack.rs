@@ -17,7 +17,7 @@ use heedful_tensor::ops::Mask;
 use heedful_tensor::{Params, Tensor};
 
 use super::LayerConfig;
-use crate::layers::{AttentionRole, Norm, Normalization, Pass, Residual};
+use crate::layers::{AttentionRole, Norm, Normalization, Pass, Residual, StackSide, StateSite};
 
 /// Which tokens of its own sequence a token attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,7 @@ pub enum StackMask {
 
 /// A stack of blocks of one kind.
 pub(crate) struct Stack<B> {
+    side: StackSide,
     blocks: Vec<B>,
     /// The final norm of a pre-norm stack; post-norm blocks end in a norm already.
     norm: Option<Normalization>,
@@ -41,6 +42,14 @@ impl StackMask {
         match self {
             StackMask::Bidirectional => "encoder",
             StackMask::Causal => "decoder",
+        }
+    }
+
+    /// Its side of the model.
+    pub(crate) fn side(self) -> StackSide {
+        match self {
+            StackMask::Bidirectional => StackSide::Encoder,
+            StackMask::Causal => StackSide::Decoder,
         }
     }
 
@@ -69,18 +78,25 @@ impl<B> Stack<B> {
         config: &LayerConfig,
         block: impl FnMut(usize) -> B,
     ) -> Stack<B> {
-        Stack { blocks: (0..depth).map(block).collect(), norm: final_norm(params, mask.name(), config) }
+        let blocks = (0..depth).map(block).collect();
+        Stack { side: mask.side(), blocks, norm: final_norm(params, mask.name(), config) }
     }
 
-    /// Applies the blocks to `x` in order; `apply` applies one block, given with its number.
+    /// Applies the blocks to `x` in order; `apply` applies one block, given with its number. The pass may
+    /// record or replace the state after each.
     pub(super) fn run(
         &self,
         x: Tensor,
         pass: &mut Pass,
         mut apply: impl FnMut(&B, usize, &Tensor, &mut Pass) -> Tensor,
     ) -> Tensor {
-        let blocks = self.blocks.iter().enumerate();
-        let states = blocks.fold(x, |x, (number, block)| apply(block, number, &x, pass));
+        let stack = self.side;
+        let unused = pass.unused_blocks(stack);
+        let embedded = pass.state(StateSite::Residual { stack, blocks: 0 }, x);
+        let states = self.blocks.iter().enumerate().fold(embedded, |x, (number, block)| {
+            let y = if number < unused { x } else { apply(block, number, &x, pass) };
+            pass.state(StateSite::Residual { stack, blocks: number + 1 }, y)
+        });
         match &self.norm {
             Some(norm) => norm.forward(&states, pass),
             None => states,

@@ -26,7 +26,7 @@ impl TextStack {
         let table = Embedding::table(params, "embedding", config.vocabulary, config.d_model);
         let position = PositionalEncoding::new(params, "position", config.positions, config.d_model);
         Ok(TextStack {
-            embedding: config.embedding(params, "embedding", table.clone(), position),
+            embedding: config.embedding(params, "embedding", table.clone(), position).feeding(mask.side()),
             table,
             stack: Stack::<Block>::new(params, mask, config.layers, &config.layer()),
             config,

@@ -20,7 +20,7 @@ mod validation;
 mod tests;
 
 use heedful_tensor::ops::{self, CrossEntropy, Projection};
-use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
+use heedful_tensor::{Init, Param, Params, Ragged, Tensor, tape};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use ClassifierConfig as Config;
@@ -30,9 +30,9 @@ pub(crate) use recipe::Definition;
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{AttentionScore, Embedding, Linear, Pass, ScoreName};
+use crate::layers::{AttentionScore, Embedding, Linear, Pass, ScoreName, StackSide};
 use crate::models::config::{ConfigError, check};
-use crate::models::{Encode, EncoderConfig, Label, Model};
+use crate::models::{Encode, EncoderConfig, Inspect, Label, Model};
 pub use crate::recipe::Pooling;
 
 /// The configuration of a classifier.
@@ -123,6 +123,11 @@ impl EncoderClassifier {
         self.encoder.longest_text().map(|longest| longest.saturating_sub(self.special.around_text()))
     }
 
+    /// This model as [`Inspect`], if its encoder is a Transformer.
+    pub(crate) fn as_inspect(&self) -> Option<&dyn Inspect> {
+        matches!(self.config.encoder, EncoderConfig::Transformer(_)).then_some(self as &dyn Inspect)
+    }
+
     /// The projection of the pooled vector to label scores.
     fn projection(&self) -> Projection<'_> {
         Projection { weight: &self.labels, bias: self.label_bias.as_ref() }
@@ -182,6 +187,26 @@ impl Label for EncoderClassifier {
         pass.within(|pass| {
             let pooled = self.pooled(text, sequences, pass);
             ops::project_f32_out(&pooled, self.projection(), pass.compute())
+        })
+    }
+}
+
+impl Inspect for EncoderClassifier {
+    fn stacks(&self) -> Vec<(StackSide, usize)> {
+        match &self.config.encoder {
+            EncoderConfig::Transformer(stack) => vec![(StackSide::Encoder, stack.layers)],
+            _ => Vec::new(),
+        }
+    }
+
+    fn logits_at(&self, batch: &Batch, predictions: &[usize], pass: &mut Pass) -> Tensor {
+        pass.within(|pass| {
+            let pooled = self.pooled(&batch.source, &batch.source_sequences, pass);
+            let pooled = ops::gather_rows(&pooled, predictions);
+            match tape::is_recording() {
+                true => ops::project(&pooled, self.projection(), pass.compute()),
+                false => ops::project_f32_out(&pooled, self.projection(), pass.compute()),
+            }
         })
     }
 }

@@ -22,7 +22,7 @@ mod validation;
 #[cfg(test)]
 mod tests;
 
-use heedful_tensor::ops::CrossEntropy;
+use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{Param, Params, Precision, Ragged, Tensor};
 
 pub(crate) use LanguageConfig as Config;
@@ -34,11 +34,11 @@ pub use scoring::{TextPerplexity, TextScorer};
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{OutputProjection, Pass};
+use crate::layers::{OutputProjection, Pass, StackSide};
 use crate::models::config::ConfigError;
 use crate::models::recurrent::RecurrentTextDecoder;
 use crate::models::transformer::{StackMask, TextStack};
-use crate::models::{Decoding, Generate, Model};
+use crate::models::{Decoding, Generate, Inspect, Model};
 
 /// A decoder-only model with its parameters `embedding.weight`, `position.weight` (if learned) and
 /// `decoder.…`.
@@ -141,6 +141,13 @@ impl Generate for LanguageModel {
         self.config.longest()
     }
 
+    fn as_inspect(&self) -> Option<&dyn Inspect> {
+        match &self.decoder {
+            Decoder::Transformer(_) => Some(self),
+            Decoder::Recurrent(_) => None,
+        }
+    }
+
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
         match &self.decoder {
             Decoder::Transformer(decoder) => Box::new(decoding::PromptDecoding::new(self, decoder, compute)),
@@ -148,5 +155,21 @@ impl Generate for LanguageModel {
                 Box::new(recurrent_decoding::RecurrentPromptDecoding::new(self, decoder, compute))
             }
         }
+    }
+}
+
+impl Inspect for LanguageModel {
+    fn stacks(&self) -> Vec<(StackSide, usize)> {
+        match &self.decoder {
+            Decoder::Transformer(decoder) => vec![(StackSide::Decoder, decoder.config().layers)],
+            Decoder::Recurrent(_) => Vec::new(),
+        }
+    }
+
+    fn logits_at(&self, batch: &Batch, predictions: &[usize], pass: &mut Pass) -> Tensor {
+        pass.within(|pass| {
+            let states = self.states(batch, pass);
+            self.output.inspected(&ops::gather_rows(&states, predictions), pass)
+        })
     }
 }

@@ -29,10 +29,10 @@ pub(crate) use recipe::Definition;
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{Linear, Normalization, OutputProjection, Pass};
-use crate::models::Model;
+use crate::layers::{Linear, Normalization, OutputProjection, Pass, StackSide};
 use crate::models::config::{ConfigError, check};
 use crate::models::transformer::{StackConfig, StackMask, TextStack};
+use crate::models::{Inspect, Model};
 
 /// The configuration of a masked language model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -164,5 +164,21 @@ impl Model for MaskedModel {
 
     fn predictions(&self, batch: &Batch) -> usize {
         batch.source_sequences.lengths().map(masked_tokens).sum()
+    }
+}
+
+impl Inspect for MaskedModel {
+    fn stacks(&self) -> Vec<(StackSide, usize)> {
+        vec![(StackSide::Encoder, self.config.stack.layers)]
+    }
+
+    fn logits_at(&self, batch: &Batch, predictions: &[usize], pass: &mut Pass) -> Tensor {
+        let mask = self.config.stack.special.mask;
+        let masked: Vec<usize> = (0..batch.source.len()).filter(|&row| batch.source[row] == mask).collect();
+        let rows: Vec<usize> = predictions.iter().map(|&prediction| masked[prediction]).collect();
+        pass.within(|pass| {
+            let predicting = self.head_states(&batch.source, &batch.source_sequences, &rows, pass);
+            self.output.inspected(&predicting, pass)
+        })
     }
 }
