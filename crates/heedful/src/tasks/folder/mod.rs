@@ -88,6 +88,11 @@ impl ModelFolder {
         Ok(ModelFolder { package: Some(storage), ..folder })
     }
 
+    /// A document of the folder or package, such as its model card; `None` if it does not exist.
+    pub fn document(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
+        self.storage()?.read(name)
+    }
+
     /// The files.
     pub(crate) fn storage(&self) -> Result<ModelStorage, FolderError> {
         self.package.clone().map_or_else(|| ModelStorage::of(&self.path), Ok)
