@@ -1,7 +1,7 @@
 //! `cargo xtask web`: heedful for a browser, as a folder that any static host serves, and its tests in Node.
 //!
 //! ```text
-//! target/web/heedful.wasm              the crate heedful-web
+//! target/web/heedful.wasm.gz           the crate heedful-web, which worker.js decompresses
 //! target/web/engine.js, worker.js      its scripts (crates/web/page)
 //! target/web/zh-en.zip, en-zh.zip      the demo's models in int8
 //! ```
@@ -48,7 +48,7 @@ pub(crate) fn run() -> Result<()> {
         "the download has grown beyond its cap of {} bytes: make it smaller, or raise the cap in xtask/src/caps.rs and say why",
         caps::WEB_BYTES
     );
-    check(&folder)
+    check(&folder, &["-p", "heedful-web"])
 }
 
 /// The tests with small models, if the standard library is installed or can be.
@@ -62,7 +62,8 @@ pub(crate) fn test() -> Result<()> {
     }
     let folder = target().join("web-test");
     build(&folder, Training::Quick)?;
-    check(&folder)
+    // The features of the other tests, so that cargo does not build the dependencies again.
+    check(&folder, &["--workspace", "--all-features"])
 }
 
 fn build(folder: &Path, training: Training) -> Result<()> {
@@ -70,9 +71,11 @@ fn build(folder: &Path, training: Training) -> Result<()> {
     step::within(MINUTES, &mut cargo(module))?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let built = target().join(TARGET).join("web/heedful_web.wasm");
-    let module = folder.join("heedful.wasm");
+    let module = target().join("heedful.wasm");
     copy(&built, &module)?;
     optimise(&module)?;
+    step::within(MINUTES, Command::new("gzip").args(["--best", "--no-name", "--force"]).arg(&module))?;
+    copy(&target().join("heedful.wasm.gz"), &folder.join("heedful.wasm.gz"))?;
     for entry in fs::read_dir(root().join("crates/web/page")).context("there is no crates/web/page")? {
         let script = entry?.path();
         copy(&script, &folder.join(script.file_name().context("a listed file has a name")?))?;
@@ -119,9 +122,10 @@ fn heedful(arguments: Vec<&OsStr>, output: [&OsStr; 2]) -> Result<()> {
 }
 
 /// Runs the tests of the crate in Node.
-fn check(folder: &Path) -> Result<()> {
-    let test = ["test", "-p", "heedful-web", "--", "--ignored", "--nocapture"];
-    step::within(MINUTES, cargo(test).env("HEEDFUL_WEB", folder))
+fn check(folder: &Path, packages: &[&str]) -> Result<()> {
+    let mut test = cargo(["test"]);
+    test.args(packages).args(["--test", "module", "--", "--ignored", "--nocapture"]);
+    step::within(MINUTES, test.env("HEEDFUL_WEB", folder))
 }
 
 /// Names and bytes of the files of the folder.

@@ -7,8 +7,18 @@
 // To cancel a request, terminate the worker and start another.
 import { Engine } from "./engine.js";
 
-const engine = WebAssembly.compileStreaming(fetch(new URL("heedful.wasm", import.meta.url)))
-  .then((module) => new Engine(module));
+/** The module is compressed: not every host compresses what it sends. */
+async function load() {
+  const response = await fetch(new URL("heedful.wasm.gz", import.meta.url));
+  if (!response.ok) {
+    throw new Error(`${response.url}: status ${response.status}`);
+  }
+  const bytes = response.body.pipeThrough(new DecompressionStream("gzip"));
+  const headers = { "Content-Type": "application/wasm" };
+  return new Engine(await WebAssembly.compileStreaming(new Response(bytes, { headers })));
+}
+
+const engine = load();
 
 self.onmessage = async ({ data: { id, method, path, body } }) => {
   let answer;

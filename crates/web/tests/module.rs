@@ -165,7 +165,7 @@ impl Node {
     fn start(folder: &Path) -> Node {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/answers.mjs");
         let mut node = Command::new("node");
-        node.arg(script).arg(folder.join("engine.js")).arg(folder.join("heedful.wasm"));
+        node.arg(script).arg(folder.join("engine.js")).arg(folder.join("heedful.wasm.gz"));
         let mut process = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("node");
         let requests = process.stdin.take().expect("its input");
         let answers = BufReader::new(process.stdout.take().expect("its output"));
