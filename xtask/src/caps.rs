@@ -7,6 +7,8 @@ pub(crate) const PUBLIC_ITEMS: usize = 350;
 /// Bytes of the release program on Linux. The aim was 14 MB: bench/NOTES.md lists what was tried and why it
 /// is larger.
 pub(crate) const PROGRAM_BYTES: u64 = 20_800_000;
+/// Bytes of the folder of `cargo xtask web`, which a browser downloads: the compressed module, scripts, both models.
+pub(crate) const WEB_BYTES: u64 = 4_000_000;
 /// CPU seconds of the first `cargo build --release`, including dependencies.
 pub(crate) const BUILD_CPU_SECONDS: f64 = 300.0;
 /// Commands listed by `heedful --help`, including `help`: 24 with `completions`.

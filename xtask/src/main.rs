@@ -23,6 +23,7 @@ mod story;
 mod targets;
 mod test;
 mod tidy;
+mod web;
 mod wheel;
 mod workflows;
 mod workspace;
@@ -65,7 +66,8 @@ Usage: cargo xtask COMMAND
   fuzz [ARGS]        fuzz the parsers of files, texts and requests; --help lists ARGS
   aarch64 [ARGS]     the tensor crate's tests and the bits of the release binary on an emulated ARM CPU;
                      ARGS: test [ARGUMENTS OF CARGO TEST], or bits [BEFORE]
-  targets            compile for Linux, Windows and macOS: every target whose standard library is installed
+  targets            compile for Linux, Windows, macOS and WebAssembly: every target whose standard library is installed
+  web                build heedful for a browser in target/web, with the demo's models, and test it in Node
   story [check]      run the commands of docs/story, and write their output and pictures into its chapters; check only
                      verifies that the commands in the documentation exist
   site               write docs/reference from the sources, and build the guide as a static site in target/site; installs
@@ -135,8 +137,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["golden"] => golden::run(),
         ["aarch64", rest @ ..] => aarch64::run(rest),
         ["targets"] => targets::run(),
+        ["web"] => web::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "page" | "site" | "tidy" | "wheel" | "golden" | "targets"), ..] => {
+        [known @ ("check" | "page" | "site" | "tidy" | "wheel" | "golden" | "targets" | "web"), ..] => {
             bail!("{known} takes no arguments")
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),

@@ -5,7 +5,7 @@ use anyhow::Result;
 use crate::matrix::Extent;
 use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
-use crate::{browser, check, matrix, product, python, site, step, story, wheel, workflows};
+use crate::{browser, check, matrix, product, python, site, step, story, web, wheel, workflows};
 
 /// Time limit of each step including compilation, for the slowest machine. The tests themselves have shorter
 /// limits.
@@ -43,6 +43,7 @@ pub(crate) fn run() -> Result<()> {
     wheel::test()?;
     site::check()?;
     demo_and_page()?;
+    web::test()?;
     workflows::check()?;
     // The release program and the Python package are built at this point.
     matrix::of_built(Extent::Pairs)

@@ -11,7 +11,7 @@
 //! 4. [`labels`] are the class names of classifiers.
 //! 5. [`tokenizer`] splits text into pieces losslessly, and learns a vocabulary of pieces.
 //! 6. [`shortlist`] restricts the output vocabulary to the target tokens that a source may need.
-//! 7. [`text_limit`] limits the length of a text for a model.
+//! 7. [`sentences`] splits running text, and [`text_limit`] limits the length of a text for a model.
 //! 8. [`encoded`] stores a corpus as token ids in one file, so that it need not fit into memory.
 //! 9. [`batches`] reads that file in a shuffled order and forms batches with a limited number of tokens.
 
@@ -24,6 +24,7 @@ pub mod labels;
 pub mod shortlist;
 pub mod tokenizer;
 
+pub mod sentences;
 pub mod text_limit;
 
 pub mod encoded;

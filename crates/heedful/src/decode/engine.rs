@@ -129,10 +129,11 @@ impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
     /// As [`Engine::step`]; teams of a CPU go on, each by itself, until the waiting sentences are admitted or
     /// one team has nothing to do, but not longer than [`RUN`].
     pub(super) fn run(&mut self) -> Result<Vec<Outcome<P>>, OutOfMemory> {
-        self.device.catch_oom(|| self.step_all(Some(Instant::now() + RUN)))
+        self.device.catch_oom(|| self.step_all(Some(RUN)))
     }
 
-    fn step_all(&mut self, until: Option<Instant>) -> Vec<Outcome<P>> {
+    /// One step, or steps for at most `run` if teams of a CPU share the work.
+    fn step_all(&mut self, run: Option<Duration>) -> Vec<Outcome<P>> {
         self.waiting.sort_arrived();
         if self.device.is_asynchronous() {
             let admitted = self.waiting.admit(self.weight(), self.capacity, 1);
@@ -147,6 +148,7 @@ impl<'m, P: Strategy + ?Sized> Engine<'m, P> {
         if work.len() <= 1 {
             return work.pop().map_or_else(Vec::new, |(group, admitted)| group.step(admitted));
         }
+        let until = run.map(|run| Instant::now() + run);
         let queue = Queue {
             waiting: Mutex::new(&mut self.waiting),
             capacity: self.capacity / work.len(),

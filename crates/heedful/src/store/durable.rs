@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::unfinished::Unfinished;
+use crate::system;
 
 /// A file could not be written; the previous one is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +51,7 @@ pub fn write(
 impl WriteError {
     /// The error for a file of `needed` bytes.
     pub(super) fn new(path: &Path, needed: u64, cause: io::Error) -> WriteError {
-        let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
+        let free = path.parent().and_then(|folder| system::available_space(folder).ok());
         match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 WriteError::Full { path: path.to_owned(), needed, free }

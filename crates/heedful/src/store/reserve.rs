@@ -3,9 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use fs4::FileExt;
-
 use super::unfinished::Unfinished;
+use crate::system;
 
 /// Reserved disk space: an unfinished file with preallocated blocks. Dropping it frees the space for the real
 /// file.
@@ -18,7 +17,7 @@ impl Reserve {
     /// Reserves this many bytes on the disk of `target`. Not every file system supports this.
     pub(crate) fn for_target(target: &Path, bytes: u64) -> io::Result<Reserve> {
         let mut placeholder = Unfinished::for_target(target)?;
-        placeholder.writer().get_ref().allocate(bytes)?;
+        system::allocate(placeholder.writer().get_ref(), bytes)?;
         Ok(Reserve { _placeholder: placeholder })
     }
 }

@@ -1,21 +1,28 @@
 //! Code that differs between operating systems. No other code in these crates depends on one (`cargo xtask
 //! tidy` checks this), except two system calls in the tensor crate that need unsafe code.
 
-#[cfg(not(unix))]
+#[cfg(target_family = "wasm")]
+mod browser;
+#[cfg(not(any(unix, target_family = "wasm")))]
 mod elsewhere;
 #[cfg(unix)]
 mod unix;
 
+#[cfg_attr(target_family = "wasm", path = "no_disk.rs")]
+mod disk;
 mod machine;
 
 use std::io;
 use std::path::Path;
 
-#[cfg(not(unix))]
+#[cfg(target_family = "wasm")]
+use browser as own;
+#[cfg(not(any(unix, target_family = "wasm")))]
 use elsewhere as own;
 #[cfg(unix)]
 use unix as own;
 
+pub(crate) use disk::{allocate, available_space};
 pub use machine::memory;
 pub(crate) use machine::{allowed_cores, host_name};
 pub use own::REBINDS_PORTS;

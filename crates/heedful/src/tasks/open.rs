@@ -5,7 +5,7 @@ use std::path::Path;
 use heedful_tensor::{Params, Precision};
 use toml::de::DeTable;
 
-use super::folder::{ModelFolder, read_model_file};
+use super::folder::{ModelFolder, ModelStorage};
 use super::{ModelConfig, Task, TaskConfig, WrongTask};
 use crate::data::TextLimit;
 use crate::data::tokenizer::Tokenizers;
@@ -90,28 +90,32 @@ pub(crate) struct OpenedModel<C: TaskConfig> {
     pub(crate) trained: Option<usize>,
 }
 
-/// Opens the folder of a model or of a training run for `task`.
-pub(crate) fn open<C>(folder: &Path, task: Task, options: &OpenOptions) -> Result<OpenedModel<C>>
+/// Loads a model of an opened folder for `task`.
+pub(crate) fn open<C>(opened: ModelFolder, task: Task, options: &OpenOptions) -> Result<OpenedModel<C>>
 where
     C: TaskConfig + TryFrom<ModelConfig, Error = Task>,
 {
-    let opened = ModelFolder::open(folder)?;
-    let config = C::try_from(opened.config.clone()).map_err(|found| WrongTask::new(folder, found, task))?;
+    let wrong_task = |found| WrongTask::new(&opened.path, found, task);
+    let config = C::try_from(opened.config.clone()).map_err(wrong_task)?;
     let model = config.build(0).expect("an opened configuration was validated");
     opened.install(model.params())?;
     options.move_to_device(model.params())?;
-    let trained = trained_length(folder);
+    let trained = opened.storage().ok().and_then(|storage| trained_length_in(&storage));
     Ok(OpenedModel { config, model, tokenizers: opened.tokenizers()?, folder: opened, trained })
 }
 
 /// The maximum text length in training, from the recipe in the folder; `None` without a recipe or without a
 /// limit.
 pub(crate) fn trained_length(folder: &Path) -> Option<usize> {
-    ["max_tokens", "block"].into_iter().filter_map(|key| data_number(folder, key)).max()
+    trained_length_in(&ModelStorage::of(folder).ok()?)
 }
 
-fn data_number(folder: &Path, key: &str) -> Option<usize> {
-    let text = String::from_utf8(read_model_file(folder, "recipe.toml").ok()??).ok()?;
+fn trained_length_in(storage: &ModelStorage) -> Option<usize> {
+    ["max_tokens", "block"].into_iter().filter_map(|key| data_number(storage, key)).max()
+}
+
+fn data_number(storage: &ModelStorage, key: &str) -> Option<usize> {
+    let text = String::from_utf8(storage.read("recipe.toml").ok()??).ok()?;
     let recipe = DeTable::parse(&text).ok()?;
     let data = recipe.get_ref().get("data")?.get_ref().as_table()?;
     data.get(key)?.get_ref().as_integer()?.as_str().parse().ok()

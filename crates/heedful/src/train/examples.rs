@@ -26,7 +26,7 @@ const VALIDATION_KEYS: [(&str, usize); 4] =
 /// The examples of a model in a folder or package; empty if there is no source of examples.
 pub fn examples(model: &Path) -> Vec<String> {
     if let Ok(Some(own)) = read_model_file(model, EXAMPLES) {
-        return short_distinct(String::from_utf8_lossy(&own).lines());
+        return packed(&own);
     }
     let records = read_metrics(&model.join(METRICS)).unwrap_or_default();
     let sampled = records.iter().rev().find(|record| !record.samples.is_empty());
@@ -34,6 +34,11 @@ pub fn examples(model: &Path) -> Vec<String> {
     let last_lines = samples.filter_map(|sample| sample.source.lines().rfind(|line| !line.trim().is_empty()));
     let found = short_distinct(last_lines);
     if found.is_empty() { from_validation_text(model).unwrap_or_default() } else { found }
+}
+
+/// The examples in the file [`EXAMPLES`] of a model.
+pub fn packed(file: &[u8]) -> Vec<String> {
+    short_distinct(String::from_utf8_lossy(file).lines())
 }
 
 /// The first distinct texts that are short enough.

@@ -2,11 +2,11 @@
 //!
 //! Gaps are white space, or tags and white space, and are kept unchanged.
 
+use heedful::data::sentences::{Gap, split};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::html::{self, InlineTags};
-use super::sentences::sentences;
 use super::words::WordLinks;
 
 /// The format of a text.
@@ -32,15 +32,6 @@ pub(crate) struct Layout {
     format: Format,
 }
 
-/// The text between two sentences.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Gap {
-    pub(super) text: String,
-    /// If nothing separates the two sentences, as in Chinese: the position for a space that the outputs may
-    /// need.
-    pub(super) joint: Option<usize>,
-}
-
 impl Layout {
     pub(crate) fn new(text: &str, format: Format) -> Layout {
         match format {
@@ -50,20 +41,9 @@ impl Layout {
     }
 
     fn of_text(text: &str) -> Layout {
-        let (mut found, mut gaps, mut from) = (Vec::new(), Vec::new(), 0);
-        for range in sentences(text) {
-            let joint = (!found.is_empty() && from == range.start && is_joint(text, from)).then_some(0);
-            gaps.push(Gap { text: text[from..range.start].to_owned(), joint });
-            found.push(text[range.clone()].to_owned());
-            from = range.end;
-        }
-        gaps.push(Gap { text: text[from..].to_owned(), joint: None });
-        Layout {
-            tags: vec![InlineTags::default(); found.len()],
-            sentences: found,
-            gaps,
-            format: Format::Text,
-        }
+        let (sentences, gaps) = split(text);
+        let tags = vec![InlineTags::default(); sentences.len()];
+        Layout { sentences, tags, gaps, format: Format::Text }
     }
 
     fn of_html(text: &str) -> Layout {
@@ -85,11 +65,8 @@ impl Layout {
 
     /// The position in a gap of a space that only the outputs need.
     fn space_at(&self, at: usize, outputs: &[&str]) -> Option<usize> {
-        let joint = self.gaps[at].joint?;
-        let before = outputs[at.checked_sub(1)?].chars().next_back()?;
-        let after = outputs[at].chars().next()?;
-        let is_joined = |c: char| is_unspaced(c) || c.is_whitespace();
-        (!is_joined(before) && !is_joined(after)).then_some(joint)
+        let before = at.checked_sub(1).map(|at| outputs[at]);
+        self.gaps[at].space(before, outputs[at])
     }
 
     /// The gap after the last sentence; the whole text if it has no sentence.
@@ -121,18 +98,6 @@ impl Layout {
         }
         text + self.after()
     }
-}
-
-/// Whether two sentences meet here because their script has no spaces between sentences, unlike a typo as in
-/// `dog!s`.
-pub(super) fn is_joint(text: &str, at: usize) -> bool {
-    text[..at].chars().next_back().is_some_and(is_unspaced)
-        || text[at..].chars().next().is_some_and(is_unspaced)
-}
-
-/// Whether a character is a letter or punctuation of a script without spaces between sentences.
-pub(super) fn is_unspaced(c: char) -> bool {
-    matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}')
 }
 
 #[cfg(test)]

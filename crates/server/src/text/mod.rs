@@ -3,7 +3,6 @@
 mod layout;
 
 mod html;
-mod sentences;
 mod words;
 
 pub(crate) use self::layout::{Format, Layout};

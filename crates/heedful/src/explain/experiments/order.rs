@@ -23,6 +23,7 @@ use crate::plot::{HeatMapOptions, Table, heat_map_svg};
 use crate::tasks::OpenOptions;
 use crate::{Error, Result};
 
+use crate::tasks::folder::ModelFolder;
 use crate::tasks::translate::Translator;
 
 /// The maximum length of the sentence: a picture has a cell for each pair of tokens.
@@ -48,7 +49,7 @@ pub enum Permutation {
 
 /// Runs the experiment with the encoder of a translation Transformer in a folder.
 pub fn order_of_model(folder: &Path, settings: &OrderSettings) -> Result<Experiment> {
-    let (translator, config) = Translator::open_with_config(folder, &OpenOptions::new())?;
+    let (translator, config) = Translator::open_with_config(ModelFolder::open(folder)?, &OpenOptions::new())?;
     let EncoderDecoderConfig::Transformer(config) = config else {
         let why =
             "only a Transformer has positions that can be left out, and this model is not a Transformer";

@@ -58,6 +58,12 @@ impl FileBytes {
     }
 }
 
+impl PartialEq for FileBytes {
+    fn eq(&self, other: &FileBytes) -> bool {
+        self[..] == other[..]
+    }
+}
+
 impl From<MappedFile> for FileBytes {
     fn from(file: MappedFile) -> FileBytes {
         let range = 0..file.len();

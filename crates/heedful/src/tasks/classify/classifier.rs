@@ -25,6 +25,7 @@ use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, AttentionRole, MaskFault, Pass};
 use crate::models::{BrokenModel, Label, Model, default_precision};
+use crate::tasks::folder::ModelFolder;
 use crate::tasks::open::{OpenedModel, open};
 use crate::tasks::{OpenOptions, Task};
 
@@ -63,11 +64,16 @@ impl Classifier {
 
     /// As [`Classifier::open`], with options.
     pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Classifier> {
-        let folder = folder.as_ref();
+        Classifier::open_folder(ModelFolder::open(folder.as_ref())?, options)
+    }
+
+    /// As [`Classifier::open_with`], for an opened folder.
+    #[doc(hidden)]
+    pub fn open_folder(folder: ModelFolder, options: &OpenOptions) -> Result<Classifier> {
         let opened = open::<ClassifierConfig>(folder, Task::Classify, options)?;
-        let OpenedModel { config, model, tokenizers, folder: files, trained } = opened;
-        let labels = files.labels()?;
-        labels.check_count(config.labels, folder)?;
+        let OpenedModel { config, model, tokenizers, folder, trained } = opened;
+        let labels = folder.labels()?;
+        labels.check_count(config.labels, &folder.path)?;
         let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
         let compute = options.requested_precision();
         Ok(Classifier { model, tokenizers, labels, limit, compute })

@@ -23,6 +23,7 @@
 mod config;
 mod error;
 mod files;
+mod install;
 mod storage;
 
 use std::path::{Path, PathBuf};
@@ -42,10 +43,9 @@ use crate::data::tokenizer::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE,
 use crate::data::{Tokenizer, TokenizerError};
 use crate::models::Model;
 use crate::store::durable;
-use crate::store::formats::FileBytes;
 use crate::store::seal::Seal;
-use crate::store::weights::file::{Checksum, Contents, StoredTensor, WeightsFile};
-use crate::store::weights::reduced::{self, InstallError, ReducedWeights};
+use crate::store::weights::file::{Checksum, Contents, StoredTensor};
+use crate::store::weights::reduced::{self, ReducedWeights};
 use crate::store::weights::{Metadata, Weights, WeightsFileError, WeightsMismatch};
 use crate::tasks::ModelConfig;
 
@@ -66,6 +66,8 @@ pub struct ModelFolder {
     /// The languages of a translator, if known.
     pub languages: Option<Languages>,
     files: ModelFiles,
+    /// The package in memory that was opened; other models are read at `path`.
+    package: Option<ModelStorage>,
 }
 
 impl ModelFolder {
@@ -75,6 +77,25 @@ impl ModelFolder {
         let storage = ModelStorage::of(path)?;
         let seal = if storage.has(MODEL) { Some(read_seal(path, &storage)?) } else { None };
         ModelFolder::read(path, &storage, seal.as_ref())
+    }
+
+    /// As [`ModelFolder::open`], for a package in memory; `name` is used in messages. It is read-only, like
+    /// every package.
+    pub fn of_package(name: &str, bytes: Vec<u8>) -> Result<ModelFolder, FolderError> {
+        let (path, storage) = (Path::new(name), ModelStorage::in_memory(name, bytes)?);
+        let seal = read_seal(path, &storage)?;
+        let folder = ModelFolder::read(path, &storage, Some(&seal))?;
+        Ok(ModelFolder { package: Some(storage), ..folder })
+    }
+
+    /// A document of the folder or package, such as its model card; `None` if it does not exist.
+    pub fn document(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
+        self.storage()?.read(name)
+    }
+
+    /// The files.
+    pub(crate) fn storage(&self) -> Result<ModelStorage, FolderError> {
+        self.package.clone().map_or_else(|| ModelStorage::of(&self.path), Ok)
     }
 
     fn read(path: &Path, storage: &ModelStorage, seal: Option<&Seal>) -> Result<ModelFolder, FolderError> {
@@ -87,7 +108,7 @@ impl ModelFolder {
             None => drop(TokenizerFiles::find(path)?),
         }
         let (config, languages) = config::parse(&path.join(CONFIG), files.get(CONFIG).unwrap_or_default())?;
-        Ok(ModelFolder { path: path.to_owned(), config, languages, files })
+        Ok(ModelFolder { path: path.to_owned(), config, languages, files, package: None })
     }
 
     /// Writes a folder, creating it if needed: configuration, vocabularies, and the names of a classifier's
@@ -105,7 +126,7 @@ impl ModelFolder {
             files.add(LABELS_FILE, labels.to_json().into_bytes());
         }
         files.write(path)?;
-        Ok(ModelFolder { path: path.to_owned(), config, languages: None, files })
+        Ok(ModelFolder { path: path.to_owned(), config, languages: None, files, package: None })
     }
 
     /// Records the languages of a translator. [`ModelFolder::save`] seals them.
@@ -133,7 +154,7 @@ impl ModelFolder {
     /// Copies all files except the weights to another folder.
     pub fn copy_to(&self, path: &Path) -> Result<ModelFolder, FolderError> {
         self.files.write(path)?;
-        Ok(ModelFolder { path: path.to_owned(), ..self.clone() })
+        Ok(ModelFolder { path: path.to_owned(), package: None, ..self.clone() })
     }
 
     /// Replaces the weights of the folder atomically: if the process is killed, either the old or the new
@@ -185,7 +206,7 @@ impl ModelFolder {
 
     /// The checksum of the weights and of the seal; it identifies the model and is verified on reading.
     pub fn checksum(&self) -> Result<String, FolderError> {
-        let (path, storage) = (self.path.join(MODEL), ModelStorage::of(&self.path)?);
+        let (path, storage) = (self.path.join(MODEL), self.storage()?);
         if !storage.has(MODEL) {
             return Err(FolderError::NoModel { path });
         }
@@ -271,40 +292,6 @@ impl ModelFolder {
         Ok(model)
     }
 
-    /// Reads the weights into a model that was built from the configuration.
-    pub fn install(&self, params: &Params) -> Result<(), FolderError> {
-        self.install_checked(self.matching_seal(), params)
-    }
-
-    fn install_checked(
-        &self,
-        accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
-        params: &Params,
-    ) -> Result<(), FolderError> {
-        self.with_weights_file(accept, |opened, file| {
-            opened.install(params, file).map_err(|error| match error {
-                InstallError::File(damage) => FolderError::Damaged { path: self.path.join(MODEL), damage },
-                InstallError::Mismatch(mismatch) => self.mismatch(mismatch),
-                InstallError::NotFinite { name } => {
-                    FolderError::NotFinite { name, path: self.path.join(MODEL) }
-                }
-            })
-        })
-    }
-
-    /// Reads the weights, and verifies their checksum and the hashes of the other files.
-    pub fn weights(&self) -> Result<Weights, FolderError> {
-        self.weights_checked(self.matching_seal())
-    }
-
-    /// Accepts weights whose seal matches the other files.
-    fn matching_seal(&self) -> impl FnOnce(Option<Seal>) -> Result<(), FolderError> {
-        |seal| {
-            let sealed = seal.ok_or_else(|| FolderError::unsealed(&self.path.join(MODEL)))?;
-            self.files.check(&self.path, &sealed)
-        }
-    }
-
     /// The vocabularies.
     pub fn tokenizers(&self) -> Result<Tokenizers, TokenizerError> {
         let tokenizer = |name: &str, bytes| Tokenizer::from_bytes(&self.path.join(name), bytes);
@@ -336,46 +323,6 @@ impl ModelFolder {
     fn mismatch(&self, mismatch: WeightsMismatch) -> FolderError {
         let [path, config] = [MODEL, CONFIG].map(|name| self.path.join(name));
         FolderError::WeightsMismatch { path, config, mismatch }
-    }
-
-    /// Reads the weights if `accept` approves their seal, which is `None` for a file without a checksum.
-    fn weights_checked(
-        &self,
-        accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
-    ) -> Result<Weights, FolderError> {
-        let path = self.path.join(MODEL);
-        self.with_weights_file(accept, |file, _| {
-            let weights =
-                file.weights("").map_err(|damage| FolderError::Damaged { path: path.clone(), damage })?;
-            let weights = weights.ok_or_else(|| FolderError::NoWeights { path: path.clone() })?;
-            match weights.first_not_finite() {
-                Some(name) => Err(FolderError::NotFinite { name: name.to_owned(), path: path.clone() }),
-                None => Ok(weights),
-            }
-        })
-    }
-
-    /// Opens the weights file and passes it to `work` if `accept` approves its seal, which is `None` for a
-    /// file without a checksum.
-    fn with_weights_file<R>(
-        &self,
-        accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
-        work: impl FnOnce(&WeightsFile<'_>, &FileBytes) -> Result<R, FolderError>,
-    ) -> Result<R, FolderError> {
-        let path = self.path.join(MODEL);
-        let Some(bytes) = ModelStorage::of(&self.path)?.weights()? else {
-            return Err(FolderError::NoModel { path });
-        };
-        let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
-        let (file, is_sealed) = match WeightsFile::new(&bytes, Checksum::First) {
-            Err(WeightsFileError::NoChecksum) => (WeightsFile::unverified(&bytes).map_err(damaged)?, false),
-            opened => (opened.map_err(damaged)?, true),
-        };
-        if let Some(found) = file.metadata("format").filter(|found| *found != FORMAT.to_string()) {
-            return Err(FolderError::Version { path, found: found.to_owned() });
-        }
-        accept(Seal::in_metadata(&file.all_metadata()).filter(|_| is_sealed))?;
-        work(&file, &bytes)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::store::weights::Metadata;
 use crate::store::weights::file::{metadata_of, read_metadata};
 
 /// The storage of a model's files.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ModelStorage {
     /// A folder.
     Folder(PathBuf),
@@ -41,11 +42,19 @@ impl ModelStorage {
         if !is_package(path) {
             return Err(FolderError::NoFolder { path: path.to_owned() });
         }
-        let archive = Archive::open(path)?;
-        if !archive.has(MODEL) {
-            return Err(FolderError::NoPackage { path: path.to_owned() });
+        ModelStorage::package(Archive::open(path)?)
+    }
+
+    /// The package of a model in memory; `name` is used in messages.
+    pub(super) fn in_memory(name: &str, bytes: Vec<u8>) -> Result<ModelStorage, FolderError> {
+        ModelStorage::package(Archive::new(name, bytes.into())?)
+    }
+
+    fn package(archive: Archive) -> Result<ModelStorage, FolderError> {
+        match archive.has(MODEL) {
+            true => Ok(ModelStorage::Package(archive)),
+            false => Err(FolderError::NoPackage { path: archive.file().into() }),
         }
-        Ok(ModelStorage::Package(archive))
     }
 
     pub(super) fn has(&self, name: &str) -> bool {

@@ -24,6 +24,7 @@ use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Scheduler, SearchOptions, SentenceId};
 use crate::layers::{AttentionMap, Pass};
 use crate::models::{Generate, Model, default_precision};
+use crate::tasks::folder::ModelFolder;
 use crate::tasks::open::{OpenedModel, open};
 use crate::tasks::{OpenOptions, Task};
 use crate::{Error, Result};
@@ -54,7 +55,13 @@ impl Generator {
 
     /// As [`Generator::open`], with options.
     pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Generator> {
-        let opened = open::<LanguageConfig>(folder.as_ref(), Task::Language, options)?;
+        Generator::open_folder(ModelFolder::open(folder.as_ref())?, options)
+    }
+
+    /// As [`Generator::open_with`], for an opened folder.
+    #[doc(hidden)]
+    pub fn open_folder(folder: ModelFolder, options: &OpenOptions) -> Result<Generator> {
+        let opened = open::<LanguageConfig>(folder, Task::Language, options)?;
         let OpenedModel { config, model, tokenizers, trained, .. } = opened;
         // Leaves positions for `<bos>` and for one generated token.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));

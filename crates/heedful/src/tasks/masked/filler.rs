@@ -22,6 +22,7 @@ use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, MaskFault, Pass};
 use crate::models::{BrokenModel, Model, default_precision};
+use crate::tasks::folder::ModelFolder;
 use crate::tasks::open::{OpenedModel, open};
 use crate::tasks::{OpenOptions, Task};
 use crate::{Error, Result};
@@ -63,7 +64,13 @@ impl Filler {
 
     /// As [`Filler::open`], with options.
     pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Filler> {
-        let opened = open::<MaskedConfig>(folder.as_ref(), Task::Masked, options)?;
+        Filler::open_folder(ModelFolder::open(folder.as_ref())?, options)
+    }
+
+    /// As [`Filler::open_with`], for an opened folder.
+    #[doc(hidden)]
+    pub fn open_folder(folder: ModelFolder, options: &OpenOptions) -> Result<Filler> {
+        let opened = open::<MaskedConfig>(folder, Task::Masked, options)?;
         let OpenedModel { model, tokenizers, trained, .. } = opened;
         let limit = options.limit(TextLimit::new(&tokenizers.source, model.longest_text(), trained))?;
         let compute = options.requested_precision();

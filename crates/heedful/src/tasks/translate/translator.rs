@@ -42,6 +42,7 @@ use crate::decode::{
 };
 use crate::layers::AttentionMap;
 use crate::models::{Generate, default_precision};
+use crate::tasks::folder::ModelFolder;
 use crate::tasks::open::{OpenedModel, open};
 use crate::tasks::{OpenOptions, Task};
 
@@ -88,11 +89,20 @@ impl Translator {
 
     /// As [`Translator::open`], with options.
     pub fn open_with(folder: impl AsRef<Path>, options: &OpenOptions) -> Result<Translator> {
-        Ok(Translator::open_with_config(folder.as_ref(), options)?.0)
+        Translator::open_folder(ModelFolder::open(folder.as_ref())?, options)
     }
 
-    /// As [`Translator::open_with`], also returning the model's configuration.
-    pub(crate) fn open_with_config(folder: &Path, options: &OpenOptions) -> Result<(Translator, Config)> {
+    /// As [`Translator::open_with`], for an opened folder.
+    #[doc(hidden)]
+    pub fn open_folder(folder: ModelFolder, options: &OpenOptions) -> Result<Translator> {
+        Ok(Translator::open_with_config(folder, options)?.0)
+    }
+
+    /// As [`Translator::open_folder`], also returning the model's configuration.
+    pub(crate) fn open_with_config(
+        folder: ModelFolder,
+        options: &OpenOptions,
+    ) -> Result<(Translator, Config)> {
         let opened = open::<Config>(folder, Task::Translate, options)?;
         let OpenedModel { config, model, tokenizers, folder, trained } = opened;
         let mut translator = Translator::with_trained_length(trained, model, tokenizers);

@@ -14,6 +14,7 @@ use std::path::Path;
 use super::prepare::Prepared;
 use crate::recipe::Recipe;
 use crate::store::durable::Bytes;
+use crate::system;
 use crate::tasks::folder::MODEL;
 use crate::train::checkpoint::{CheckpointError, Checkpoints};
 use crate::{Error, Result};
@@ -21,7 +22,7 @@ use crate::{Error, Result};
 /// Rejects a run that does not fit on its disk. If the system does not report the free space, no run is
 /// rejected.
 pub(super) fn check(recipe: &Recipe, prepared: &Prepared) -> Result<()> {
-    let Ok(free) = fs4::available_space(&prepared.folder.path) else { return Ok(()) };
+    let Ok(free) = system::available_space(&prepared.folder.path) else { return Ok(()) };
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len());
     let checkpoints = &prepared.checkpoints;
     let existing = size(&prepared.folder.path.join(MODEL)) + total(checkpoints, size)?;

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use heedful::data::sentences::{Gap, is_joint, sentences};
+
 use super::entities;
 use super::inline_tags::{InlineTag, InlineTags, Spaces, pairs};
 use super::scan::{Piece, TagKind, pieces};
-use crate::text::layout::{Gap, is_joint};
-use crate::text::sentences::sentences;
 
 /// A sentence without its inline tags, and the tags.
 pub(in crate::text) struct Sentence {

@@ -10,10 +10,11 @@
 
 use std::ops::Range;
 
+use heedful::data::sentences::is_unspaced;
+
 use super::entities::encode;
 use super::inline_tags::{Element, InlineTag, InlineTags, Item};
 use super::scan::{PlaceholderKind, TagKind};
-use crate::text::layout::is_unspaced;
 use crate::text::words::WordLinks;
 
 /// A translation as HTML, with the inline tags of its source.

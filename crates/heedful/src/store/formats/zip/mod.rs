@@ -43,14 +43,14 @@ const MAX_RATIO: u64 = 100;
 const SMALL: u64 = 1 << 20;
 
 /// An archive whose directory has been read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Archive {
     file: String,
     bytes: FileBytes,
     members: BTreeMap<String, Member>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Member {
     packed: Range<usize>,
     size: u64,

@@ -63,9 +63,12 @@ pub(super) fn prefetch_next_strip(strip: &[Tile], tiles: &[Tile], lines: std::op
 /// The int8 kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kernel {
+    #[cfg_attr(target_feature = "simd128", expect(dead_code, reason = "there are vectors"))]
     Portable,
     #[cfg(target_arch = "aarch64")]
     Neon,
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Simd128,
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "x86_64")]
@@ -96,6 +99,9 @@ impl Kernel {
             return Kernel::Neon;
         }
         let _ = (rows, matrix);
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        return Kernel::Simd128;
+        #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
         Kernel::Portable
     }
 
@@ -128,6 +134,9 @@ impl Kernel {
                 // SAFETY: the assertions are the kernel's conditions.
                 unsafe { super::neon::multiply(left, strip, sums) }
             }
+            // SAFETY: the assertions are the kernel's conditions.
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kernel::Simd128 => unsafe { super::simd128::multiply(left, strip, sums) },
             // SAFETY: `new` returns a kernel of this machine, here and below; the assertions above are
             // the kernels' other conditions.
             #[cfg(target_arch = "x86_64")]

@@ -32,6 +32,8 @@ mod neon;
 mod portable;
 mod product;
 mod rows;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
 #[cfg(target_arch = "x86_64")]
 mod split;
 #[cfg(target_arch = "x86_64")]

@@ -92,7 +92,7 @@ unsafe fn scores<const NARROW: bool>(
 /// The horizontal sums of four times sixteen lanes, one in each lane, in the order of `fold`.
 #[inline]
 fn add_up(sums: [[float32x4_t; PARTS]; WIDE]) -> float32x4_t {
-    // SAFETY: every ARM processor of this architecture has NEON.
+    // SAFETY: every CPU of this architecture has NEON.
     unsafe {
         let quarters = sums.map(|[a, b, c, d]| vaddq_f32(vaddq_f32(a, c), vaddq_f32(b, d)));
         let [first, second] = [0, 2].map(|i| {

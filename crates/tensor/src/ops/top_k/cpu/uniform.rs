@@ -48,7 +48,10 @@ impl Segment {
         Segment { sums: [0.0; LANES], reference: NO_REFERENCE, limit: NO_REFERENCE };
 
     /// Adds the scores of the columns from `first` on; the exponentials only if `SUM`.
-    #[inline(always)]
+    // Not inlined for WebAssembly: for scores in registers, LLVM 22 compiles the comparison to an instruction that is
+    // not there (“Cannot select”).
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
     pub(super) fn add<const SUM: bool>(&mut self, scores: &[Lanes; 2], first: usize, best: &mut [Scored]) {
         let mut is_above = [false; LANES];
         for half in scores {

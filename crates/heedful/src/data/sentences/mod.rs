@@ -2,8 +2,11 @@
 //! Japanese, and three more: an abbreviation does not end a sentence, an opening quotation mark starts one,
 //! and a very long sentence is split after a comma or at a space.
 
+mod gaps;
+
 use std::ops::Range;
 
+pub use gaps::{Gap, is_joint, is_unspaced, split};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// The maximum characters of a sentence; longer ones are split, because models were trained on shorter ones.
@@ -18,7 +21,7 @@ const ABBREVIATIONS: [&str; 40] = [
 
 /// The byte ranges of the sentences of a text, without the white space around them. Between them is white
 /// space only.
-pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
+pub fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut starts: Vec<usize> =
         text.split_sentence_bound_indices().map(|(start, _)| before_opening(text, start)).collect();
