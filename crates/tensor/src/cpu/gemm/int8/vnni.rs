@@ -66,12 +66,12 @@ unsafe fn several_rows<const ROWS: usize>(left: Left<'_>, strip: &[Tile], out: &
     // Arrays of known lengths: if sums were indexed by a variable, the loop above would store each in memory.
     let row_sums: &[i32; ROWS] = left.sums.first_chunk().expect("a sum for each row");
     let out: &mut [_; ROWS] = out.first_chunk_mut().expect("a row of sums for each row");
-    for row in 0..ROWS {
-        let correction = _mm512_set1_epi32(row_sums[row] << 7);
-        for side in 0..2 {
-            let sum = _mm512_sub_epi32(sums[row][side], correction);
+    for ((sums, row_sum), out) in sums.into_iter().zip(row_sums).zip(out) {
+        let correction = _mm512_set1_epi32(row_sum << 7);
+        for (side, sum) in sums.into_iter().enumerate() {
+            let sum = _mm512_sub_epi32(sum, correction);
             // SAFETY: a strip's sums are two vectors.
-            unsafe { _mm512_storeu_si512(out[row].as_mut_ptr().add(side * 16).cast(), sum) };
+            unsafe { _mm512_storeu_si512(out.as_mut_ptr().add(side * 16).cast(), sum) };
         }
     }
     ROWS
