@@ -67,8 +67,14 @@ class Masked:
     def __init__(self, folder, text, ours):
         self.network = transformers.AutoModelForMaskedLM.from_pretrained(folder, attn_implementation="eager").eval()
         vocabulary = transformers.AutoTokenizer.from_pretrained(folder)
-        self.ids = vocabulary(text.replace("<mask>", vocabulary.mask_token), return_tensors="pt").input_ids
-        self.rows = (self.ids[0] == vocabulary.mask_token_id).nonzero()[:, 0]
+        # A known word holds the place of each mask.
+        pieces, mask = ours["inputs"][0]["pieces"], vocabulary.mask_token_id
+        word = next(word for word in text.split() if word != "<mask>")
+        ids = vocabulary(text.replace("<mask>", word), return_tensors="pt").input_ids
+        assert ids.shape[1] == len(pieces), "give a text whose words are one token each"
+        masked = torch.tensor([piece == "<mask>" for piece in pieces])
+        self.ids = torch.where(masked, mask, ids)
+        self.rows = masked.nonzero()[:, 0]
         self.targets = torch.tensor([target["target"]["id"] for target in ours["targets"]])
         self.embeds = (self.network.get_input_embeddings()(self.ids).detach(),)
 
@@ -94,11 +100,16 @@ class Translator:
         start = torch.tensor([self.network.config.decoder_start_token_id])
         self.prefix = torch.cat([start, self.targets[:-1]])[None]
         encoder, decoder = self.network.get_encoder(), self.network.get_decoder()
-        scale = self.network.config.d_model**0.5 if self.network.config.scale_embedding else 1.0
-        self.embeds = (
-            (encoder.embed_tokens(self.source) * scale).detach(),
-            (decoder.embed_tokens(self.prefix) * scale).detach(),
-        )
+        # Whether a stack scales `inputs_embeds` differs between stacks and versions of transformers. Contributions are
+        # the same for a scaled input.
+        sizes = [(a, b) for a in (1.0, encoder.config.d_model**0.5) for b in (1.0, encoder.config.d_model**0.5)]
+        with torch.no_grad():
+            expected = self.network(input_ids=self.source, decoder_input_ids=self.prefix).logits
+            expected = torch.log_softmax(expected, -1)[:, torch.arange(len(self.targets)), self.targets]
+            source, prefix = encoder.embed_tokens(self.source), decoder.embed_tokens(self.prefix)
+            fitting = [(source * a, prefix * b) for a, b in sizes]
+            self.embeds = min(fitting, key=lambda embeds: (self.log_p(*embeds) - expected).abs().max())
+            assert (self.log_p(*self.embeds) - expected).abs().max() < 1e-4, "inputs_embeds give other predictions"
 
     def log_p(self, source, target):
         logits = self.network(inputs_embeds=source, decoder_inputs_embeds=target).logits
