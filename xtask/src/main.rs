@@ -67,7 +67,7 @@ Usage: cargo xtask COMMAND
   aarch64 [ARGS]     the tensor crate's tests and the bits of the release binary on an emulated ARM CPU;
                      ARGS: test [ARGUMENTS OF CARGO TEST], or bits [BEFORE]
   targets            compile for Linux, Windows, macOS and WebAssembly: every target whose standard library is installed
-  web                build heedful for a browser in target/web, with the demo's models, and test it in Node
+  web                build heedful for a browser in target/web-page, with the demo's models, and test it in Node
   story [check]      run the commands of docs/story, and write their output and pictures into its chapters; check only
                      verifies that the commands in the documentation exist
   site               write docs/reference from the sources, and build the guide as a static site in target/site; installs

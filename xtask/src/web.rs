@@ -1,9 +1,9 @@
 //! `cargo xtask web`: heedful for a browser, as a folder that any static host serves, and its tests in Node.
 //!
 //! ```text
-//! target/web/heedful.wasm.gz           the crate heedful-web, which worker.js decompresses
-//! target/web/engine.js, worker.js      its scripts (crates/web/page)
-//! target/web/zh-en.zip, en-zh.zip      the demo's models in int8
+//! target/web-page/heedful.wasm.gz           the crate heedful-web, which worker.js decompresses
+//! target/web-page/engine.js, worker.js      its scripts (crates/web/page)
+//! target/web-page/zh-en.zip, en-zh.zip      the demo's models in int8
 //! ```
 
 use std::ffi::OsStr;
@@ -35,7 +35,7 @@ pub(crate) fn run() -> Result<()> {
         targets::is_installed(TARGET)?,
         "the compiler has no standard library for WebAssembly: rustup target add {TARGET}"
     );
-    let folder = target().join("web");
+    let folder = target().join("web-page");
     build(&folder, Training::Full)?;
     let sizes = sizes(&folder)?;
     let total: u64 = sizes.iter().map(|(_, bytes)| bytes).sum();
@@ -136,7 +136,9 @@ fn sizes(folder: &Path) -> Result<Vec<(String, u64)>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok((name, fs::metadata(path)?.len()))
     };
-    paths.iter().map(size).collect()
+    let mut sizes: Vec<(String, u64)> = paths.iter().map(size).collect::<Result<_>>()?;
+    sizes.sort();
+    Ok(sizes)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
