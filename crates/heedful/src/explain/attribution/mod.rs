@@ -7,7 +7,7 @@
 //! rollout                 R_l = (½ I + ½ mean_heads A_l) R_l−1               Abnar and Zuidema (2020), see `rollout`
 //! ```
 //!
-//! `x_i` is the scaled token vector √d E[token_i], without its position, as `inputs_embeds` in transformers
+//! `x_i` is the scaled token vector `√d E[token_i]`, without its position, as `inputs_embeds` in transformers
 //! and the embedding layer of captum and inseq. The baseline is the zero vector in every position, so the
 //! attributions of integrated gradients sum to `log p(y | x) − log p(y | 0)`: the difference is its
 //! completeness error. The score of a token is the sum over the dimensions of `a_i`, or its L2 norm.
