@@ -58,6 +58,8 @@ fn of_value(a: &Value, b: &Value, texts: Texts) -> Option<f64> {
             Some((a - b).abs() / a.abs().max(1.0))
         }
         (Value::Array(a), Value::Array(b)) => distance(a, b, texts),
+        // A token that each type chose for itself, such as the one with the largest weight.
+        (Value::Object(a), Value::Object(b)) if a.get("position") != b.get("position") => None,
         (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
             a.iter().try_fold(0.0, |largest: f64, (key, a)| {
                 if IGNORED_KEYS.contains(&key.as_str()) {
@@ -81,6 +83,7 @@ fn numbers_of_other_results_have_no_distance() {
     );
     assert_eq!(far(r#"{"x": [4]}"#, r#"{"x": [4, 4]}"#, Texts::Ranked), None);
     assert_eq!(far(r#"{"x": [4]}"#, "nonsense", Texts::Same), None);
+    assert_eq!(far(r#"{"key": {"position": 1}}"#, r#"{"key": {"position": 2}}"#, Texts::Found), None);
     let [cat, dog] = [r#"[{"word": "cat", "p": 0.5}]"#, r#"[{"word": "dog", "p": 0.25}]"#];
     assert_eq!((far(cat, dog, Texts::Same), far(cat, dog, Texts::Ranked)), (None, Some(0.25)));
 }
