@@ -1,4 +1,4 @@
-//! [`disk`](super) where there is none.
+//! [`disk`](super) on systems without a disk.
 
 use std::fs::File;
 use std::io;
